@@ -1,0 +1,73 @@
+/* base/verdict.h: how an exchange can end: one outcome, one reason. One table: the access log, Cache-Status, the
+ * counters and the admin side all say these words, and every request that was read is counted in exactly one outcome
+ * and one reason.
+ */
+#ifndef BASE_VERDICT_H
+#define BASE_VERDICT_H
+#include "base/base.h"
+
+/*    outcome      word           help */
+#define OUTCOMES(X)                                                                                      \
+    X(HIT,         "hit",         "Answered from the store, without asking the origin.")                 \
+    X(REVALIDATED, "revalidated", "The origin confirmed the stored object (304); answered from the store.") \
+    X(STALE,       "stale",       "Answered from the store past its freshness lifetime.")                \
+    X(MISS,        "miss",        "Fetched from the origin; a fill was begun.")                          \
+    X(COLLAPSED,   "collapsed",   "Followed a fill that another request had begun.")                     \
+    X(PASS,        "pass",        "Sent through to the origin; nothing looked up or stored.")            \
+    X(LOCAL,       "local",       "Answered by Larder itself (redirect, 417, OPTIONS *).")               \
+    X(REFUSED,     "refused",     "The client's request was refused (malformed, too large, too many).") \
+    X(FAULT,       "fault",       "The origin could not give a whole answer; an error was sent or the connection cut.") \
+    X(ABORTED,     "aborted",     "The client left before it had its answer.")
+
+enum outcome {
+#define X(id, word, help) OUTCOME_##id,
+    OUTCOMES(X)
+#undef X
+        OUTCOME_COUNT
+};
+
+/*    reason             word              Cache-Status fwd (RFC 9211 2.2), or ""  sentence */
+#define REASONS(X)                                                                                        \
+    X(FRESH,             "fresh",            "",         "a fresh object is stored")                       \
+    X(VALIDATED,         "validated",        "stale",    "the stored object was stale; the origin answered 304") \
+    X(NOT_STORED,        "not-stored",       "uri-miss", "nothing is stored under this key")               \
+    X(OTHER_VARIANT,     "other-variant",    "vary-miss", "only other variants are stored (Vary)")         \
+    X(EXPIRED,           "expired",          "stale",    "the stored object is past its freshness lifetime") \
+    X(MUST_ASK,          "must-ask",         "stale",    "the stored object says no-cache")                \
+    X(CLIENT_ASKED,      "client-asked",     "request",  "the client's Cache-Control asks for a newer answer") \
+    X(METHOD,            "method",           "method",   "the method is not one that a cache answers")     \
+    X(UNCACHEABLE,       "uncacheable",      "uri-miss", "the last answer for this key could not be shared") \
+    X(BYPASS,            "bypass",           "bypass",   "the configuration says not to look it up")       \
+    X(FILE,              "file",             "bypass",   "sent from a file too large to store")            \
+    X(ANSWERED,          "answered",         "",         "Larder answers this itself")                     \
+    X(BAD_REQUEST,       "bad-request",      "",         "the request is malformed")                       \
+    X(TOO_LARGE,         "too-large",        "",         "the request is above a limit")                   \
+    X(TOO_SLOW,          "too-slow",         "",         "the request did not arrive in time")             \
+    X(NO_SITE,           "no-site",          "",         "no site serves this host")                       \
+    X(OVERLOADED,        "overloaded",       "",         "Larder is at a limit and sheds new work")        \
+    X(CLIENT_LEFT,       "client-left",      "",         "the client closed its connection")               \
+    X(CLIENT_STALLED,    "client-stalled",   "",         "the client took no bytes for clients.send_timeout") \
+    X(ORIGIN_UNRESOLVED, "origin-unresolved", "uri-miss", "the origin's name has no address")              \
+    X(ORIGIN_REFUSED,    "origin-refused",   "uri-miss", "the origin refused the connection")              \
+    X(ORIGIN_CONNECT_SLOW, "origin-connect-slow", "uri-miss", "no connection within connect_timeout")      \
+    X(ORIGIN_SLOW,       "origin-slow",      "uri-miss", "no head within first_byte_timeout")              \
+    X(ORIGIN_STALLED,    "origin-stalled",   "uri-miss", "the body stopped for between_bytes_timeout")     \
+    X(ORIGIN_CLOSED,     "origin-closed",    "uri-miss", "the origin closed before it sent a head")        \
+    X(ORIGIN_CUT,        "origin-cut",       "uri-miss", "the origin closed in the middle of the body")    \
+    X(ORIGIN_MALFORMED,  "origin-malformed", "uri-miss", "the origin's answer is not HTTP/1")              \
+    X(ORIGIN_BUSY,       "origin-busy",      "uri-miss", "no descriptor or memory left for a connection")  \
+    X(FILL_SLOW,         "fill-slow",        "uri-miss", "another's fill took longer than cache.collapse_timeout")
+
+enum reason {
+#define X(id, word, fwd, text) REASON_##id,
+    REASONS(X)
+#undef X
+        REASON_COUNT
+};
+
+const char *outcome_word(enum outcome o);
+const char *outcome_help(enum outcome o);
+const char *reason_word(enum reason r);
+const char *reason_fwd(enum reason r);
+const char *reason_text(enum reason r);
+#endif

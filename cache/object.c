@@ -1,0 +1,142 @@
+/* cache/object.c: one stored response: a head over a body, shared by everyone who reads it.
+ *
+ * Life     object_new() -> FILLING -> COMPLETE | FAILED -> last unref -> grace period -> freed
+ * Owner    counted: the index holds one reference, the fill one, each reader beyond a read section
+ * one. Threads  any thread may read. Everything but the count, the state and the use is fixed by
+ * object_new().
+ *
+ * Head, key and the rest lie in one block behind the struct: a hit touches as few lines as can be.
+ */
+#include "cache/cache_internal.h"
+
+static size_t text_length(const struct cache_key *key, const struct object_facts *f)
+{
+    return key->bytes.len + f->head.len + f->selecting.len + f->validators.etag.len +
+           f->content_encoding.len + f->content_type.len;
+}
+
+static struct slice copy_text(char **to, struct slice s)
+{
+    if (s.len == 0)
+        return SLICE_NONE;
+    memcpy(*to, s.ptr, s.len);
+    struct slice copy = { *to, s.len };
+    *to += s.len;
+    return copy;
+}
+
+struct cache_object *object_new(struct cache *c, const struct cache_key *key,
+                                const struct object_facts *facts, struct cache_body *body)
+{
+    size_t bytes = sizeof(struct cache_object) + text_length(key, facts);
+    struct cache_object *o = memory_block_beyond(c, MEMORY_HEAD, bytes);
+    if (o == NULL)
+        return NULL;
+    memset(o, 0, sizeof *o);
+    o->magic = OBJECT_MAGIC;
+    atomic_init(&o->refs, 1);
+    atomic_init(&o->state, OBJECT_FILLING);
+    o->cache = c;
+    o->body = body;
+    o->high = key->high;
+    o->low = key->low;
+    o->facts = *facts;
+    char *to = o->text;
+    o->key = copy_text(&to, key->bytes);
+    o->facts.head = copy_text(&to, facts->head);
+    o->facts.selecting = copy_text(&to, facts->selecting);
+    o->facts.validators.etag = copy_text(&to, facts->validators.etag);
+    o->facts.content_encoding = copy_text(&to, facts->content_encoding);
+    o->facts.content_type = copy_text(&to, facts->content_type);
+    return o;
+}
+
+uint64_t object_bytes(struct cache_object *o)
+{
+    return memory_block_bytes(o) + body_bytes(o->body);
+}
+
+void object_set_state(struct cache_object *o, enum object_state state)
+{
+    atomic_store_explicit(&o->state, (uint8_t)state, memory_order_release);
+}
+
+const struct object_facts *cache_object_facts(const struct cache_object *o)
+{
+    return &o->facts;
+}
+
+struct slice cache_object_key(const struct cache_object *o)
+{
+    return o->key;
+}
+
+enum object_state cache_object_state(const struct cache_object *o)
+{
+    return (enum object_state)atomic_load_explicit(&o->state, memory_order_acquire);
+}
+
+uint64_t cache_object_arrived(const struct cache_object *o)
+{
+    return atomic_load_explicit(&o->body->arrived, memory_order_acquire);
+}
+
+int64_t cache_object_length(const struct cache_object *o)
+{
+    return atomic_load_explicit(&o->body->length, memory_order_acquire);
+}
+
+struct object_piece cache_object_piece(const struct cache_object *o, uint64_t offset)
+{
+    return body_piece(o->cache, o->body, offset);
+}
+
+bool cache_object_try_ref(struct cache_object *o)
+{
+    uint32_t refs = atomic_load_explicit(&o->refs, memory_order_relaxed);
+    do
+        if (refs == 0)
+            return false;
+    while (!atomic_compare_exchange_weak_explicit(&o->refs, &refs, refs + 1, memory_order_acquire,
+                                                  memory_order_relaxed));
+    return true;
+}
+
+struct cache_object *cache_object_ref(struct cache_object *o)
+{
+    CHECK_OBJ(o, OBJECT_MAGIC);
+    uint32_t before = atomic_fetch_add_explicit(&o->refs, 1, memory_order_relaxed);
+    CHECK(before > 0);
+    return o;
+}
+
+static void object_free(struct rcu_head *head)
+{
+    cache_deferred(head);
+    struct cache_object *o = caa_container_of(head, struct cache_object, rcu);
+    struct cache *c = o->cache;
+    uint64_t dying = o->dying_bytes;
+    o->magic = 0;
+    body_unref(c, o->body);
+    memory_block_free(c, MEMORY_HEAD, o);
+    memory_died(c, dying);
+}
+
+void cache_object_unref(struct cache_object **object)
+{
+    struct cache_object *o = *object;
+    *object = NULL;
+    if (o == NULL)
+        return;
+    CHECK_OBJ(o, OBJECT_MAGIC);
+    uint32_t before = atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel);
+    CHECK(before > 0);
+    if (before > 1)
+        return;
+    /* What the grace period will bring. Another head over the body keeps the body: then only this
+     * head counts. */
+    bool is_last_head = atomic_load_explicit(&o->body->refs, memory_order_acquire) == 1;
+    o->dying_bytes = memory_block_bytes(o) + (is_last_head ? body_bytes(o->body) : 0);
+    memory_dying(o->cache, o->dying_bytes);
+    cache_defer(&o->rcu, object_free);
+}

@@ -1,0 +1,272 @@
+/* config/items.c: the one table of configuration items. Defaults, reading, checks of bounds,
+ * `larder config` and the manual's table all come from these rows; a new item is one row here and
+ * one field in config.h. Pure data and the questions about it; any thread.
+ */
+#include "base/log.h"
+#include "config/config_internal.h"
+
+#define FIELD(type, member)                                                                        \
+    .offset = offsetof(struct type, member), .bytes = sizeof(((struct type *)NULL)->member)
+#define AT(member)        .where = IN_CONFIG, FIELD(config, member), .count_offset = NO_COUNT
+#define AT_ORIGIN(member) .where = IN_ORIGIN, FIELD(config_origin, member), .count_offset = NO_COUNT
+#define AT_SITE(member)   .where = IN_SITE, FIELD(config_site, member), .count_offset = NO_COUNT
+#define LIST(member, count)                                                                        \
+    .where = IN_CONFIG, FIELD(config, member), .count_offset = offsetof(struct config, count)
+#define LIST_ORIGIN(member, count)                                                                 \
+    .where = IN_ORIGIN, FIELD(config_origin, member),                                              \
+    .count_offset = offsetof(struct config_origin, count)
+
+enum { SECOND_MS = 1000, HOUR_MS = 3600 * SECOND_MS, DAY_MS = 24 * HOUR_MS, YEAR_S = 365 * 86400 };
+#define TIMEOUT                                                                                    \
+    .min = 10, .max = DAY_MS /* 10ms keeps a slip of the unit from closing everything at once */
+
+static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
+static_assert(LOG_ERROR == 0 && LOG_WARN == 1 && LOG_INFO == 2 && LOG_DEBUG == 3,
+              "order of levels");
+
+/* clang-format off */
+const struct config_item config_items[] = {
+    { "workers", CONFIG_COUNT, AT(worker_count), .min = 1, .max = 256, .zero = "auto", .unit = "threads",
+      .initial = "auto", .reload = RESTART,
+      .help = "Worker threads; auto is one for each processor." },
+    { "listen", CONFIG_ADDRESSES, LIST(listen, listen_count),
+      .initial = ":8080", .reload = RESTART,
+      .help = "Where clients connect: one address or a list." },
+    { "user", CONFIG_TEXT, AT(user), .reload = RESTART,
+      .help = "The user whose rights Larder keeps after it has bound its addresses." },
+    { "shutdown_timeout", CONFIG_MS, AT(shutdown_timeout_ms), .min = 0, .max = DAY_MS,
+      .initial = "30s", .reload = LIVE,
+      .help = "How long exchanges that are running may take to finish when Larder stops." },
+    { "log_level", CONFIG_CHOICE, AT(log_level), .choices = levels,
+      .initial = "info", .reload = LIVE,
+      .help = "How much the program's own log says on standard error." },
+
+    { "admin", CONFIG_SWITCH, AT(has_admin),
+      .initial = "true", .shown_initial = "on", .reload = RESTART,
+      .help = "The admin port: status page, stats, metrics, purge; off closes it." },
+    { "admin.listen", CONFIG_ADDRESS, AT(admin),
+      .initial = "127.0.0.1:6081", .reload = RESTART,
+      .help = "Where the admin port listens; anything but loopback or a unix socket needs a token." },
+    { "admin.token", CONFIG_SECRET, AT(admin_token), .reload = RESTART,
+      .help = "What an admin request must show as `Authorization: Bearer TOKEN`." },
+
+    { "cache.memory", CONFIG_BYTES, AT(memory_bytes), .min = MiB(16), .max = TiB(4),
+      .initial = "512MiB", .reload = RESTART,
+      .help = "Memory for everything the cache holds: bodies, heads, keys, index, bodies on their way in." },
+    { "cache.max_object", CONFIG_BYTES, AT(object_max_bytes), .min = KiB(1), .max = TiB(4), .zero = "auto",
+      .initial = "auto", .shown_initial = "auto: an eighth of cache.memory", .reload = LIVE,
+      .help = "The largest body that is stored; larger ones pass through." },
+    { "cache.heuristic", CONFIG_BOOL, AT(has_heuristic),
+      .initial = "true", .reload = LIVE,
+      .help = "Answers without explicit freshness stay fresh for a tenth of their age by Last-Modified (RFC 9111, 4.2.2)." },
+    { "cache.heuristic_max", CONFIG_S, AT(heuristic_max_s), .min = 0, .max = YEAR_S,
+      .initial = "1d", .reload = LIVE,
+      .help = "The longest freshness that the heuristic gives." },
+    { "cache.default_ttl", CONFIG_TTLS, LIST(ttls, ttl_count), .min = 0, .max = YEAR_S,
+      .initial = "", .shown_initial = "{}", .reload = LIVE,
+      .help = "Freshness by status for answers that bring none of their own: `{ 200: 5m, 404: 10s }`." },
+    { "cache.honour_client_directives", CONFIG_BOOL, AT(honours_client),
+      .initial = "false", .reload = LIVE,
+      .help = "Whether a request's Cache-Control and Pragma may force a fetch." },
+    { "cache.max_variants", CONFIG_COUNT, AT(variants_max), .min = 1, .max = 1024, .unit = "variants",
+      .initial = "32", .reload = LIVE,
+      .help = "Variants kept for one key; the one that was used longest ago gives way." },
+    { "cache.remember_uncacheable", CONFIG_MS, AT(uncacheable_ms), .min = 0, .max = DAY_MS,
+      .initial = "10s", .reload = LIVE,
+      .help = "How long a key whose answer could not be stored is fetched without waiting for another's fill." },
+    { "cache.collapse_timeout", CONFIG_MS, AT(collapse_timeout_ms), TIMEOUT,
+      .initial = "30s", .reload = LIVE,
+      .help = "The longest that a request waits for another's fill before it fetches for itself." },
+
+    { "clients.head_timeout", CONFIG_MS, AT(head_timeout_ms), TIMEOUT,
+      .initial = "10s", .reload = LIVE,
+      .help = "From a request's first byte to the end of its head, however slowly it comes." },
+    { "clients.body_timeout", CONFIG_MS, AT(body_timeout_ms), TIMEOUT,
+      .initial = "30s", .reload = LIVE,
+      .help = "The longest pause while a request's body comes in." },
+    { "clients.idle_timeout", CONFIG_MS, AT(idle_timeout_ms), TIMEOUT,
+      .initial = "65s", .reload = LIVE,
+      .help = "How long a connection may wait for its next request." },
+    { "clients.send_timeout", CONFIG_MS, AT(send_timeout_ms), TIMEOUT,
+      .initial = "60s", .reload = LIVE,
+      .help = "The longest that a client may take nothing of a response." },
+    { "clients.max_head", CONFIG_BYTES, AT(head_max_bytes), .min = KiB(1), .max = KiB(256),
+      .initial = "32KiB", .reload = LIVE,
+      .help = "The largest request head, request line included; above it 431." },
+    { "clients.max_target", CONFIG_BYTES, AT(target_max_bytes), .min = 256, .max = KiB(256),
+      .initial = "8KiB", .reload = LIVE,
+      .help = "The longest request target; above it 414." },
+    { "clients.max_fields", CONFIG_COUNT, AT(field_max_count), .min = 10, .max = 250, .unit = "fields",
+      .initial = "100", .reload = LIVE,
+      .help = "Header fields in one request; above it 431." },
+    { "clients.max_body", CONFIG_BYTES, AT(body_max_bytes), .min = 1, .max = TiB(4), .zero = "unlimited",
+      .initial = "unlimited", .reload = LIVE,
+      .help = "The largest request body; above it 413." },
+    { "clients.max_connections", CONFIG_COUNT, AT(connection_max), .min = 1, .max = 10000000, .zero = "auto",
+      .unit = "connections", .initial = "auto", .shown_initial = "auto: what the descriptor limit allows", .reload = LIVE,
+      .help = "Clients connected at one time." },
+    { "clients.max_connections_per_address", CONFIG_COUNT, AT(address_connection_max), .min = 1, .max = 10000000,
+      .zero = "unlimited", .unit = "connections", .initial = "unlimited", .reload = LIVE,
+      .help = "Clients connected at one time from one address." },
+    { "clients.trusted_proxies", CONFIG_NETWORKS, LIST(trusted, trusted_count),
+      .initial = "", .shown_initial = "[]", .reload = LIVE,
+      .help = "Networks whose X-Forwarded-For, -Proto and -Host are believed and added to; others' are replaced." },
+    { "clients.send_forwarded", CONFIG_BOOL, AT(sends_forwarded),
+      .initial = "false", .reload = LIVE,
+      .help = "Whether origins get RFC 7239's Forwarded beside X-Forwarded-*." },
+
+    { "access_log", CONFIG_SWITCH, AT(has_access_log),
+      .initial = "false", .shown_initial = "off", .reload = LIVE,
+      .help = "One line for each exchange; off writes none." },
+    { "access_log.path", CONFIG_PATH, AT(access_log_path),
+      .initial = "-", .reload = LIVE,
+      .help = "The file; - is standard output." },
+    { "access_log.format", CONFIG_TEXT, AT(access_log_format),
+      .initial = "combined", .reload = LIVE,
+      .help = "combined, json, or a text with {fields}." },
+
+    { "origins", CONFIG_ORIGINS, LIST(origins, origin_count), .shown_initial = "must be given", .reload = LIVE,
+      .help = "Where content comes from: a name for each origin, with either servers or root." },
+    { "origins.*.servers", CONFIG_SERVERS, LIST_ORIGIN(servers, server_count), .shown_initial = "this or root must be given",
+      .reload = LIVE, .fits = FITS_SERVERS,
+      .help = "HTTP servers, asked in turn: one or a list." },
+    { "origins.*.host", CONFIG_HOST, AT_ORIGIN(host_header), .reload = LIVE, .fits = FITS_SERVERS,
+      .help = "The Host that the servers are sent; not set passes the client's on." },
+    { "origins.*.connect_timeout", CONFIG_MS, AT_ORIGIN(connect_timeout_ms), TIMEOUT,
+      .initial = "3s", .reload = LIVE, .fits = FITS_SERVERS,
+      .help = "The longest wait for a connection to a server." },
+    { "origins.*.first_byte_timeout", CONFIG_MS, AT_ORIGIN(first_byte_timeout_ms), TIMEOUT,
+      .initial = "60s", .reload = LIVE, .fits = FITS_SERVERS,
+      .help = "From the request sent to the response's head." },
+    { "origins.*.between_bytes_timeout", CONFIG_MS, AT_ORIGIN(between_bytes_timeout_ms), TIMEOUT,
+      .initial = "30s", .reload = LIVE, .fits = FITS_SERVERS,
+      .help = "The longest pause while a response's body comes in." },
+    { "origins.*.idle_timeout", CONFIG_MS, AT_ORIGIN(idle_timeout_ms), TIMEOUT,
+      .initial = "4s", .reload = LIVE, .fits = FITS_SERVERS,
+      .help = "How long a connection is kept for the next request; keep it below the server's own (Apache and Node: 5s)." },
+    { "origins.*.idle_connections", CONFIG_COUNT, AT_ORIGIN(idle_count), .min = 0, .max = 10000, .unit = "connections",
+      .initial = "64", .reload = LIVE, .fits = FITS_SERVERS,
+      .help = "Connections kept for later requests by each worker to each server." },
+    { "origins.*.resolve_ttl", CONFIG_MS, AT_ORIGIN(resolve_ttl_ms), .min = 100, .max = DAY_MS,
+      .initial = "30s", .reload = LIVE, .fits = FITS_SERVERS,
+      .help = "How long the addresses of a server's name are used before it is looked up again." },
+    { "origins.*.send_via", CONFIG_BOOL, AT_ORIGIN(sends_via),
+      .initial = "true", .reload = LIVE, .fits = FITS_SERVERS,
+      .help = "Whether requests to the servers carry Via." },
+    { "origins.*.root", CONFIG_PATH, AT_ORIGIN(root), .shown_initial = "this or servers must be given", .reload = LIVE, .fits = FITS_FILES,
+      .help = "A directory whose files are served." },
+    { "origins.*.index", CONFIG_FILE_NAMES, AT_ORIGIN(index_names),
+      .initial = "index.html", .reload = LIVE, .fits = FITS_FILES,
+      .help = "Files that answer for a directory: one name or a list, the first that is there." },
+    { "origins.*.follow_symlinks", CONFIG_BOOL, AT_ORIGIN(follows_symlinks),
+      .initial = "false", .reload = LIVE, .fits = FITS_FILES,
+      .help = "Whether symbolic links may lead out of the root." },
+    { "origins.*.check_interval", CONFIG_MS, AT_ORIGIN(check_ms), .min = 0, .max = DAY_MS,
+      .initial = "1s", .reload = LIVE, .fits = FITS_FILES,
+      .help = "How long a stored file is served before it is looked at again." },
+
+    { "sites", CONFIG_SITES, LIST(sites, site_count), .shown_initial = "with one origin: that, for every host",
+      .reload = LIVE,
+      .help = "Which hosts are served from which origin: a list." },
+    { "sites.*.hosts", CONFIG_HOSTS, AT_SITE(hosts), .shown_initial = "must be given", .reload = LIVE,
+      .help = "Host names: exact, `*.example.com` for all below one, `*` for all others." },
+    { "sites.*.origin", CONFIG_ORIGIN_NAME, AT_SITE(origin), .shown_initial = "must be given", .reload = LIVE,
+      .help = "The name of an origin." },
+};
+/* clang-format on */
+const size_t config_item_count = ARRAY_COUNT(config_items);
+
+const struct config_item *config_item_find(struct slice path)
+{
+    for (size_t i = 0; i < config_item_count; i++)
+        if (slice_equal(path, slice_of(config_items[i].path)))
+            return &config_items[i];
+    return NULL;
+}
+
+bool config_item_is_group(struct slice path)
+{
+    for (size_t i = 0; i < config_item_count; i++) {
+        struct slice item = slice_of(config_items[i].path);
+        if (item.len > path.len && slice_has_prefix(item, path) && item.ptr[path.len] == '.')
+            return true;
+    }
+    return false;
+}
+
+bool config_type_is_list(enum config_type type)
+{
+    switch (type) {
+    case CONFIG_ADDRESSES:
+    case CONFIG_SERVERS:
+    case CONFIG_FILE_NAMES:
+    case CONFIG_NETWORKS:
+    case CONFIG_HOSTS: return true;
+    default:
+        return false; /* few of many: the others hold one value or are read by their own kind */
+    }
+}
+
+static void print_bound(const struct config_item *item, uint64_t bound, FILE *out)
+{
+    switch (item->type) {
+    case CONFIG_BYTES: config_print_bytes(bound, out); return;
+    case CONFIG_MS: config_print_duration(bound, out); return;
+    case CONFIG_S:
+    case CONFIG_TTLS: config_print_duration(bound * 1000, out); return;
+    default: fprintf(out, "%llu", (unsigned long long)bound); return;
+    }
+}
+
+static void print_range(const struct config_item *item, const char *what, FILE *out)
+{
+    if (item->zero != NULL)
+        fprintf(out, "%s or ", item->zero);
+    fprintf(out, "%s from ", what);
+    print_bound(item, item->min, out);
+    fputs(" to ", out);
+    print_bound(item, item->max, out);
+}
+
+static void print_choices(const struct config_item *item, FILE *out)
+{
+    for (const char *const *c = item->choices; *c != NULL; c++)
+        fprintf(out, "%s%s", c == item->choices ? "" : c[1] == NULL ? " or " : ", ", *c);
+}
+
+void config_item_print_allowed(const struct config_item *item, FILE *out)
+{
+    switch (item->type) {
+    case CONFIG_COUNT: print_range(item, "a number", out); return;
+    case CONFIG_BYTES: print_range(item, "a size", out); return;
+    case CONFIG_MS: print_range(item, "a duration", out); return;
+    case CONFIG_S:
+    case CONFIG_TTLS: print_range(item, "a duration in whole seconds", out); return;
+    case CONFIG_BOOL: fputs("true or false", out); return;
+    case CONFIG_CHOICE: print_choices(item, out); return;
+    case CONFIG_TEXT: fputs("a text", out); return;
+    case CONFIG_SECRET: fputs("a text without spaces", out); return;
+    case CONFIG_PATH: fputs("a path", out); return;
+    case CONFIG_HOST: fputs("a host name, with :PORT or without", out); return;
+    case CONFIG_ADDRESS:
+    case CONFIG_ADDRESSES: fputs("HOST:PORT, :PORT or unix:/PATH", out); return;
+    case CONFIG_ORIGIN_NAME: fputs("the name of an origin", out); return;
+    case CONFIG_SERVERS: fputs("http://HOST[:PORT] or unix:/PATH", out); return;
+    case CONFIG_FILE_NAMES: fputs("a file name", out); return;
+    case CONFIG_NETWORKS: fputs("a network such as 10.0.0.0/8", out); return;
+    case CONFIG_HOSTS: fputs("a host name, *.DOMAIN or *", out); return;
+    case CONFIG_SWITCH: fputs("on, off or a mapping of its items", out); return;
+    case CONFIG_ORIGINS: fputs("a mapping of a name to an origin", out); return;
+    case CONFIG_SITES: fputs("a list of { hosts, origin }", out); return;
+    }
+    UNREACHABLE();
+}
+
+void config_item_print_shape(const struct config_item *item, FILE *out)
+{
+    if (item->type == CONFIG_TTLS)
+        fputs("a mapping of a status to ", out);
+    config_item_print_allowed(item, out);
+    if (config_type_is_list(item->type))
+        fputs(", or a list of them", out);
+}

@@ -1,0 +1,566 @@
+/* proxy/main.c: the program: its commands, and `serve`, which puts the floors together. The only
+ * file that sees both sides.
+ *
+ * Threads of a running Larder: this one (waits for signals), the workers, the admin side's, the
+ * access log's, the resolver's.
+ */
+#include "admin/admin.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "proxy/listener.h"
+#include "proxy/worker.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { EXIT_USAGE = 2, LISTEN_MAX = 16, DESCRIPTORS_OWN = 64 };
+
+static const char usage[] =
+    "larder " LARDER_VERSION ": a caching reverse proxy\n"
+    "\n"
+    "  larder serve -c FILE\n"
+    "  larder serve --listen ADDR (--origin URL | --root DIR) [--workers N] [--memory SIZE] "
+    "[--admin ADDR|off]\n"
+    "  larder check -c FILE          read the configuration, say what is wrong with it\n"
+    "  larder config [-c FILE]       every item with its value; --defaults: with type, bounds and "
+    "help\n"
+    "  larder stat [--watch [S]]     the main figures of a running Larder\n"
+    "  larder reload                 read the configuration anew\n"
+    "  larder purge URL              drop what is stored for a URL, all variants\n"
+    "  larder version\n"
+    "\n"
+    "ADDR is \":8080\", \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/path\"; --listen may be "
+    "given several times.\n";
+
+/* ---- serve
+ * -------------------------------------------------------------------------------------------------------
+ */
+
+struct server {
+    struct house house;
+    struct worker **workers;
+    unsigned worker_count;
+    struct shared_snapshot *shared; /* in force; main and admin threads, under `lock` */
+    pthread_mutex_t lock;
+    struct admin *admin;
+    const char *path; /* NULL when started from options */
+    struct config_options options;
+    uint64_t generation;
+};
+
+static void print_mistakes(struct config_mistakes *m)
+{
+    for (size_t i = 0; i < m->count; i++)
+        fprintf(stderr, "%s\n", m->lines[i]);
+    config_mistakes_free(m);
+}
+
+static struct config *load(struct server *s, struct config_mistakes *m)
+{
+    struct config *c = s->path != NULL ? config_load_file_with(s->path, &s->options, m)
+                                       : config_from_options(&s->options, m);
+    char why[256];
+    if (c == NULL || !c->has_access_log || accesslog_format_check(c->access_log_format, why))
+        return c;
+    m->lines = xrealloc(m->lines, (m->count + 1) * sizeof *m->lines);
+    if (asprintf(&m->lines[m->count], "%s: access_log.format: %s",
+                 s->path == NULL ? "options" : s->path, why) >= 0)
+        m->count++;
+    config_unref(&c);
+    return NULL;
+}
+
+static struct cache_settings cache_settings_of(const struct config *c)
+{
+    return (struct cache_settings){ .memory_bytes = c->memory_bytes,
+                                    .object_max_bytes = c->object_max_bytes,
+                                    .variants_max = c->variants_max,
+                                    .uncacheable_ms = c->uncacheable_ms };
+}
+
+static struct config *hook_config(void *arg)
+{
+    struct server *s = arg;
+    pthread_mutex_lock(&s->lock);
+    struct config *c = config_ref(s->shared->config);
+    pthread_mutex_unlock(&s->lock);
+    return c;
+}
+
+/* A whole new snapshot, or the old one stays. */
+static bool reload(void *arg, struct config_mistakes *m)
+{
+    struct server *s = arg;
+    *m = (struct config_mistakes){ 0 };
+    pthread_mutex_lock(&s->lock);
+    struct config *c = load(s, m);
+    if (c == NULL) {
+        pthread_mutex_unlock(&s->lock);
+        stat_add(&stats_mine()->reloads_refused, 1);
+        log_error("reload refused, the configuration in force stays: %s",
+                  m->count > 0 ? m->lines[0] : "unreadable");
+        return false;
+    }
+    c->generation = ++s->generation;
+    *m = config_restart_items(s->shared->config, c);
+    struct shared_snapshot *old = s->shared;
+    s->shared = shared_snapshot_new(c, old->origins);
+    struct cache_settings settings = cache_settings_of(c);
+    cache_change(s->house.cache, &settings);
+    log_set_level((enum log_level)c->log_level);
+    for (unsigned i = 0; i < s->worker_count; i++)
+        worker_publish(s->workers[i], s->shared);
+    shared_snapshot_unref(&old);
+    log_info("configuration %llu is in force", (unsigned long long)c->generation);
+    for (size_t i = 0; i < m->count; i++)
+        log_warn("%s", m->lines[i]);
+    pthread_mutex_unlock(&s->lock);
+    stat_add(&stats_mine()->reloads, 1);
+    return true;
+}
+
+struct visit {
+    void (*visit)(void *to, const struct admin_server_state *s);
+    void *to;
+};
+
+static void visit_one(void *to, const struct origin_figures *f)
+{
+    struct visit *v = to;
+    struct admin_server_state s = { .origin = f->origin,
+                                    .server = f->server,
+                                    .state = f->state,
+                                    .why = f->why,
+                                    .requests = f->requests,
+                                    .faults = f->faults,
+                                    .open = f->open,
+                                    .idle = f->idle,
+                                    .head_us_sum = f->head_us_sum,
+                                    .head_count = f->head_count,
+                                    .last_fault_wall_s = f->last_fault_wall_s };
+    v->visit(v->to, &s);
+}
+
+static void hook_servers(void *arg, void (*visit)(void *to, const struct admin_server_state *s),
+                         void *to)
+{
+    struct server *s = arg;
+    struct visit v = { visit, to };
+    pthread_mutex_lock(&s->lock);
+    struct shared_snapshot *held = shared_snapshot_ref(s->shared);
+    pthread_mutex_unlock(&s->lock);
+    origins_visit(held->origins, visit_one, &v);
+    shared_snapshot_unref(&held);
+}
+
+/* "http://host:port/path?query" cut into an authority and a target. */
+static bool split_url(struct slice url, struct slice *authority, struct slice *target)
+{
+    if (!slice_has_prefix_nocase(url, SLICE("http://")) &&
+        !slice_has_prefix_nocase(url, SLICE("https://")))
+        return false;
+    size_t from = slice_find(url, '/') + 2, end = from;
+    while (end < url.len && url.ptr[end] != '/' && url.ptr[end] != '?' && url.ptr[end] != '#')
+        end++;
+    *authority = (struct slice){ url.ptr + from, end - from };
+    *target = (struct slice){ url.ptr + end, url.len - end };
+    return true;
+}
+
+static size_t hook_key_of_url(void *arg, struct slice url, struct slice host, char *out,
+                              size_t capacity, const char **why)
+{
+    struct slice authority = host, target = url;
+    split_url(url, &authority, &target);
+    target.len = slice_find(target, '#');
+    size_t question = slice_find(target, '?');
+    struct slice path = { target.ptr, question };
+    struct slice query = question < target.len ? (struct slice){ target.ptr + question + 1,
+                                                                 target.len - question - 1 }
+                                               : SLICE_NONE;
+    if (path.len == 0 && authority.ptr != host.ptr)
+        path = SLICE("/");
+    if (path.len == 0 || path.ptr[0] != '/') {
+        *why = "a URL is http://host/path, or /path together with a host";
+        return 0;
+    }
+    char canonical[256];
+    size_t length = 0;
+    uint16_t port = 0;
+    if (authority.len == 0 || !h1_canonical_host(authority, canonical, &length, &port)) {
+        *why = "the host is missing or malformed";
+        return 0;
+    }
+    struct config *c = hook_config(arg);
+    const struct config_site *site = config_site_find(c, (struct slice){ canonical, length });
+    size_t key_length = 0;
+    if (site == NULL) {
+        *why = "no site serves this host";
+    } else {
+        struct key_parts parts = { .site = slice_of(site->name),
+                                   .host = { canonical, length },
+                                   .port = port == 80 ? 0 : port,
+                                   .path = path,
+                                   .query = query };
+        key_length = cache_key_write(&parts, out, capacity);
+        *why = "the URL is too long";
+    }
+    config_unref(&c);
+    return key_length;
+}
+
+static const char *hook_h1_cause_word(unsigned cause)
+{
+    static const char *const names[] = { "ok",
+#define X(id, status, text) #id,
+                                         H1_CAUSES(X)
+#undef X
+    };
+    static_assert(ARRAY_COUNT(names) <= STATS_CAUSES, "base/stats.h keeps too few causes");
+    return cause < ARRAY_COUNT(names) ? names[cause] : NULL;
+}
+
+/* All the descriptors that we may have; how many of them clients may take. */
+static uint32_t client_limit(unsigned worker_count)
+{
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r) != 0)
+        return 512;
+    r.rlim_cur = r.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &r);
+    getrlimit(RLIMIT_NOFILE, &r);
+    uint64_t all = r.rlim_cur > 1 << 24 ? 1 << 24 : r.rlim_cur;
+    uint64_t own =
+        DESCRIPTORS_OWN + 8u * worker_count + all / 10; /* a tenth for origins and files */
+    return (uint32_t)(all > own + 16 ? all - own : 16);
+}
+
+static bool drop_rights(const struct config *c)
+{
+    if (c->user == NULL || geteuid() != 0)
+        return true;
+    const struct passwd *p = getpwnam(c->user);
+    if (p == NULL) {
+        fprintf(stderr, "larder: user: there is no user \"%s\"\n", c->user);
+        return false;
+    }
+    if (initgroups(p->pw_name, p->pw_gid) != 0 || setgid(p->pw_gid) != 0 ||
+        setuid(p->pw_uid) != 0) {
+        fprintf(stderr, "larder: user: cannot become %s: %s\n", c->user, strerror(errno));
+        return false;
+    }
+    prctl(PR_SET_DUMPABLE, 1);
+    return true;
+}
+
+/* Under systemd (Type=notify): one datagram, the whole protocol. */
+static void tell_systemd(const char *state)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+    if (path == NULL || strlen(path) >= sizeof to.sun_path)
+        return;
+    strcpy(to.sun_path, path);
+    socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+    if (path[0] == '@')
+        to.sun_path[0] = '\0';
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    ssize_t sent = sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const void *)&to, length);
+    (void)sent;
+    close(fd);
+}
+
+static unsigned worker_count_of(const struct config *c)
+{
+    if (c->worker_count > 0)
+        return c->worker_count;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return processors < 1 ? 1 : processors > 256 ? 256 : (unsigned)processors;
+}
+
+static void say_where(const struct server *s, const struct config *c)
+{
+    char line[1024];
+    size_t at = 0;
+    for (size_t i = 0; i < c->listen_count && at < sizeof line; i++)
+        at += (size_t)snprintf(line + at, sizeof line - at, "%s%s", i > 0 ? ", " : "",
+                               c->listen[i].text);
+    log_info("larder " LARDER_VERSION " listens on %s, admin on %s, %u worker%s", line,
+             c->has_admin ? c->admin.text : "no port", s->worker_count,
+             s->worker_count == 1 ? "" : "s");
+}
+
+static bool bind_all(struct server *s, const struct config *c, struct listener **lists)
+{
+    char why[256] = "";
+    for (unsigned i = 0; i < s->worker_count; i++)
+        if (!listener_bind(c, i == 0 ? NULL : lists[0], &lists[i], why)) {
+            fprintf(stderr, "larder: %s\n", why);
+            return false;
+        }
+    return true;
+}
+
+static bool start_log(struct server *s, const struct config *c)
+{
+    char why[256] = "";
+    if (!c->has_access_log)
+        return true;
+    s->house.log = accesslog_start(c->access_log_path, c->access_log_format, why);
+    if (s->house.log == NULL)
+        fprintf(stderr, "larder: access_log: %s\n", why);
+    return s->house.log != NULL;
+}
+
+static bool start_admin(struct server *s, const struct config *c)
+{
+    char why[256] = "";
+    struct admin_hooks hooks = { .arg = s,
+                                 .cache = s->house.cache,
+                                 .config = hook_config,
+                                 .servers = hook_servers,
+                                 .reload = reload,
+                                 .key_of_url = hook_key_of_url,
+                                 .h1_cause_word = hook_h1_cause_word,
+                                 .worker_count = s->worker_count,
+                                 .started_wall_s = clock_wall_s() };
+    if (!c->has_admin)
+        return true;
+    s->admin = admin_start(c, &hooks, why);
+    if (s->admin == NULL)
+        fprintf(stderr, "larder: admin.listen: %s\n", why);
+    return s->admin != NULL;
+}
+
+/* Until SIGTERM or SIGINT. */
+static void serve_signals(struct server *s, const sigset_t *signals)
+{
+    for (;;) {
+        int signal = 0;
+        sigwait(signals, &signal);
+        if (signal == SIGTERM || signal == SIGINT)
+            return;
+        if (signal == SIGHUP) {
+            struct config_mistakes m;
+            reload(s, &m);
+            config_mistakes_free(&m);
+        }
+        if (signal == SIGUSR1 && s->house.log != NULL)
+            accesslog_reopen(s->house.log);
+    }
+}
+
+static void stop(struct server *s)
+{
+    log_info("draining");
+    tell_systemd("STOPPING=1");
+    pthread_mutex_lock(&s->lock);
+    int64_t until = clock_mono_ms() + s->shared->config->shutdown_timeout_ms;
+    pthread_mutex_unlock(&s->lock);
+    admin_stop(&s->admin);
+    for (unsigned i = 0; i < s->worker_count; i++)
+        worker_drain(s->workers[i], until);
+    for (unsigned i = 0; i < s->worker_count; i++)
+        worker_join(&s->workers[i]);
+    shared_snapshot_unref(&s->shared);
+    cache_free(&s->house.cache);
+    address_table_free(&s->house.addresses);
+    if (s->house.log != NULL)
+        accesslog_stop(&s->house.log);
+    free(s->workers);
+    log_info("stopped");
+}
+
+static int serve(struct server *s)
+{
+    struct config_mistakes mistakes = { 0 };
+    struct config *c = load(s, &mistakes);
+    print_mistakes(&mistakes);
+    if (c == NULL)
+        return EXIT_USAGE;
+
+    /* Signals are the main thread's: blocked before any other thread is made. */
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (size_t i = 0; i < 4; i++)
+        sigaddset(&signals, (int[]){ SIGTERM, SIGINT, SIGHUP, SIGUSR1 }[i]);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    clock_setup();
+    log_set_level((enum log_level)c->log_level);
+
+    s->worker_count = worker_count_of(c);
+    s->house.client_limit = client_limit(s->worker_count);
+    s->house.addresses = address_table_new();
+    c->generation = s->generation = 1;
+    struct listener **lists = xcalloc(s->worker_count, sizeof *lists);
+    /* what needs rights or can fail comes before the first thread */
+    if (!bind_all(s, c, lists) || !drop_rights(c) || !start_log(s, c)) {
+        for (unsigned i = 0; i < s->worker_count; i++)
+            listener_free_list(&lists[i]);
+        return EXIT_FAILURE;
+    }
+    struct cache_settings settings = cache_settings_of(c);
+    s->house.cache = cache_new(&settings);
+    s->shared = shared_snapshot_new(c, NULL);
+    s->workers = xcalloc(s->worker_count, sizeof *s->workers);
+    for (unsigned i = 0; i < s->worker_count; i++)
+        s->workers[i] = worker_new(i, &s->house, s->shared, lists[i]);
+    free(lists);
+    bool has_admin = start_admin(s, c);
+    for (unsigned i = 0; i < s->worker_count; i++)
+        worker_start(s->workers[i]);
+    if (has_admin) {
+        say_where(s, c);
+        tell_systemd("READY=1");
+        serve_signals(s, &signals);
+    }
+    stop(s);
+    return has_admin ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int command_serve(int argc, char **argv)
+{
+    static const struct option options[] = {
+        { "config", required_argument, NULL, 'c' },  { "listen", required_argument, NULL, 'l' },
+        { "origin", required_argument, NULL, 'o' },  { "root", required_argument, NULL, 'r' },
+        { "workers", required_argument, NULL, 'w' }, { "memory", required_argument, NULL, 'm' },
+        { "admin", required_argument, NULL, 'a' },   { 0 },
+    };
+    static const char *listen[LISTEN_MAX + 1];
+    struct server s = { .lock = PTHREAD_MUTEX_INITIALIZER };
+    size_t listens = 0;
+    int option;
+    while ((option = getopt_long(argc, argv, "c:l:o:r:w:m:a:", options, NULL)) != -1)
+        switch (option) {
+        case 'c': s.path = optarg; break;
+        case 'l':
+            if (listens == LISTEN_MAX) {
+                fprintf(stderr, "larder serve: --listen: at most %d times\n", LISTEN_MAX);
+                return EXIT_USAGE;
+            }
+            listen[listens++] = optarg;
+            break;
+        case 'o': s.options.origin = optarg; break;
+        case 'r': s.options.root = optarg; break;
+        case 'w': s.options.workers = optarg; break;
+        case 'm': s.options.memory = optarg; break;
+        case 'a': s.options.admin = optarg; break;
+        default: fputs(usage, stderr); return EXIT_USAGE;
+        }
+    if (optind < argc) {
+        fprintf(stderr, "larder serve: what is \"%s\"? Options begin with --\n", argv[optind]);
+        return EXIT_USAGE;
+    }
+    if (listens > 0)
+        s.options.listen = listen;
+    if (s.path == NULL && s.options.origin == NULL && s.options.root == NULL) {
+        fprintf(stderr, "larder serve: give a file with -c, or --listen with --origin or --root\n");
+        return EXIT_USAGE;
+    }
+    return serve(&s);
+}
+
+/* ---- check, config, version
+ * -------------------------------------------------------------------------------------- */
+
+static int command_check(int argc, char **argv)
+{
+    struct server s = { .lock = PTHREAD_MUTEX_INITIALIZER };
+    int option;
+    while ((option = getopt(argc, argv, "c:")) != -1)
+        if (option == 'c')
+            s.path = optarg;
+        else
+            return EXIT_USAGE;
+    if (s.path == NULL && optind < argc)
+        s.path = argv[optind++];
+    if (s.path == NULL || optind < argc) {
+        fprintf(stderr, "larder check -c FILE\n");
+        return EXIT_USAGE;
+    }
+    struct config_mistakes mistakes = { 0 };
+    struct config *c = load(&s, &mistakes);
+    bool good = c != NULL;
+    print_mistakes(&mistakes);
+    if (good)
+        printf("%s: good: %zu site%s, %zu origin%s\n", s.path, c->site_count,
+               c->site_count == 1 ? "" : "s", c->origin_count, c->origin_count == 1 ? "" : "s");
+    if (good)
+        config_unref(&c);
+    return good ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int command_config(int argc, char **argv)
+{
+    static const struct option options[] = { { "defaults", no_argument, NULL, 'd' },
+                                             { "manual", no_argument, NULL, 'M' },
+                                             { "config", required_argument, NULL, 'c' },
+                                             { 0 } };
+    struct server s = { .lock = PTHREAD_MUTEX_INITIALIZER };
+    int option;
+    while ((option = getopt_long(argc, argv, "c:d", options, NULL)) != -1)
+        switch (option) {
+        case 'd': config_print_items(stdout); return EXIT_SUCCESS;
+        case 'M': config_print_manual(stdout); return EXIT_SUCCESS;
+        case 'c': s.path = optarg; break;
+        default: return EXIT_USAGE;
+        }
+    if (s.path == NULL) {
+        config_print_items(stdout);
+        return EXIT_SUCCESS;
+    }
+    struct config_mistakes mistakes = { 0 };
+    struct config *c = load(&s, &mistakes);
+    print_mistakes(&mistakes);
+    if (c == NULL)
+        return EXIT_FAILURE;
+    config_print(c, stdout);
+    config_unref(&c);
+    return EXIT_SUCCESS;
+}
+
+static int command_version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    puts("larder " LARDER_VERSION);
+    return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*run)(int argc, char **argv);
+    } commands[] = {
+        { "serve", command_serve },       { "check", command_check },
+        { "config", command_config },     { "version", command_version },
+        { "stat", admin_command_stat },   { "reload", admin_command_reload },
+        { "purge", admin_command_purge },
+    };
+    const char *name = argc > 1 ? argv[1] : "";
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+        name = "version";
+    for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    bool asked =
+        strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0;
+    if (name[0] != '\0' && !asked)
+        fprintf(stderr, "larder: there is no command \"%s\"\n\n", name);
+    fputs(usage, asked ? stdout : stderr);
+    return asked ? EXIT_SUCCESS : EXIT_USAGE;
+}

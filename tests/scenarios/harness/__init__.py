@@ -1,0 +1,1 @@
+"""What the scenarios are told with: Larder itself, scripted origins, strict clients, real servers, a clock."""
