@@ -11,7 +11,7 @@
 
 struct admin_server_state {    /* one server of one origin, summed over workers */
     const char *origin, *server; /* "app", "http://10.0.0.5:8080" */
-    const char *state;         /* "up", "down", "unresolved", "files" */
+    const char *state;         /* "up", "directory": asked; "failing", "down", "unresolved": left out for now */
     const char *why;           /* last fault's sentence, or "" */
     uint64_t requests, faults, open, idle;
     uint64_t head_us_sum, head_count; /* time to the head */

@@ -70,6 +70,8 @@ struct admin_figures {
 };
 void admin_figures_read(const struct admin_context *c, struct admin_figures *f);
 void admin_figures_fini(struct admin_figures *f);
+/* Whether it is asked at all. */
+bool admin_server_is_up(const struct admin_server_state *s);
 int64_t admin_figure(const struct admin_figures *f, const struct stat_row *row);
 
 /* The kinds of memory that cache.memory holds. */

@@ -22,6 +22,11 @@ uint64_t admin_memory_of(const struct admin_figures *f, const struct admin_memor
     return *(const uint64_t *)(const void *)((const char *)&f->cache + kind->offset);
 }
 
+bool admin_server_is_up(const struct admin_server_state *s)
+{
+    return strcmp(s->state, "up") == 0 || strcmp(s->state, "directory") == 0;
+}
+
 int64_t admin_figure(const struct admin_figures *f, const struct stat_row *row)
 {
     return *(const int64_t *)(const void *)((const char *)&f->sum + row->offset);

@@ -126,7 +126,7 @@ static void add_server_sample(struct evbuffer *out, const char *name, const stru
 
 static double is_up(const struct admin_server_state *s)
 {
-    return strcmp(s->state, "up") == 0 || strcmp(s->state, "files") == 0;
+    return admin_server_is_up(s);
 }
 static double requests(const struct admin_server_state *s)
 {

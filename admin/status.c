@@ -134,12 +134,11 @@ static void add_origins(struct evbuffer *out, const struct admin_figures *f)
                              "<th class=n>open</th><th class=n>idle</th><th class=n>head, mean</th><th>last fault</th></tr>\n");
     for (size_t i = 0; i < f->server_count; i++) {
         const struct admin_server_state *s = &f->servers[i];
-        bool is_good = strcmp(s->state, "up") == 0 || strcmp(s->state, "files") == 0;
         evbuffer_add_printf(out, "<tr><td>");
         add_escaped(out, s->origin);
         evbuffer_add_printf(out, "</td><td>");
         add_escaped(out, s->server);
-        evbuffer_add_printf(out, "</td><td%s>", is_good ? "" : " class=bad");
+        evbuffer_add_printf(out, "</td><td%s>", admin_server_is_up(s) ? "" : " class=bad");
         add_escaped(out, s->state);
         evbuffer_add_printf(out, "</td><td class=n>");
         add_count(out, (int64_t)s->requests);

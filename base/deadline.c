@@ -35,8 +35,10 @@ void deadline_set(struct wheel *w, struct deadline *d, int64_t at_ms)
 {
     deadline_clear(d);
     d->at_ms = at_ms;
-    /* never into a slot that this round has passed */
-    link_before(slot_at(w, at_ms < w->turned_ms ? w->turned_ms : at_ms), d);
+    /* What is past goes into the next step's slot: never into one that this round has passed, nor into one that the turn
+     * under way is still to visit (it would run twice in one turn). */
+    int64_t place_ms = at_ms < w->turned_ms ? w->turned_ms + WHEEL_STEP_MS : at_ms;
+    link_before(slot_at(w, place_ms), d);
 }
 
 static void run_slot(struct deadline *head, int64_t now_ms)

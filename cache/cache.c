@@ -120,13 +120,14 @@ void cache_free(struct cache **cache)
         return;
     CHECK(count_read(&c->fills) == 0);
     index_fini(c);
-    CHECK(count_read(&c->objects) == 0 && count_read(&c->memory.dying_bytes) == 0);
+    CHECK(count_read(&c->objects) == 0);
     fills_fini(c);
     shards_fini(c);
     uncacheable_fini(c);
     extents_fini(&c->extents);
     memory_give(c, MEMORY_OTHER, sizeof *c);
-    CHECK(count_read(&c->memory.used_bytes) == 0); /* whatever was taken was given back */
+    /* Whatever was taken was given back. */
+    CHECK(count_read(&c->memory.used_bytes) == 0 && count_read(&c->memory.live_bytes) == 0);
     free(c);
 }
 

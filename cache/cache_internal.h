@@ -26,9 +26,9 @@
 
 /* ---- ThreadSanitizer ------------------------------------------------------------------------- */
 
-/* ThreadSanitizer does not see into liburcu, so the two orders that a grace period gives are told to it in its
- * builds: the end of a read section, and the call of cache_defer(), come before the callback.
- * Everything else is ordered by atomics of ours. */
+/* ThreadSanitizer does not see into liburcu, so the two orders that a grace period gives are told
+ * to it in its builds: the end of a read section, and the call of cache_defer(), come before the
+ * callback. Everything else is ordered by atomics of ours. */
 #if defined(__SANITIZE_THREAD__)
 #define CACHE_TSAN 1
 #elif defined(__has_feature)
@@ -79,7 +79,7 @@ struct memory {
     uint64_t budget_bytes; /* fixed after new */
     alignas(64) _Atomic uint64_t used_bytes;
     _Atomic uint64_t
-        dying_bytes; /* of used: unlinked and unreferenced, waiting for its grace period */
+        live_bytes; /* of used: not what waits for its grace period and is then freed */
     _Atomic uint64_t kind_bytes[MEMORY_KIND_COUNT];
 };
 
@@ -92,8 +92,11 @@ void memory_add(struct cache *c, enum memory_kind kind, uint64_t bytes);
 void memory_fit(struct cache *c);
 void memory_give(struct cache *c, enum memory_kind kind, uint64_t bytes);
 void memory_move(struct cache *c, enum memory_kind from, enum memory_kind to, uint64_t bytes);
+/* `bytes` will be freed after a grace period: eviction no longer needs to find them. What is given
+ * between _reap_begin() and _reap_end() on this thread is what became of them. */
 void memory_dying(struct cache *c, uint64_t bytes);
-void memory_died(struct cache *c, uint64_t bytes);
+void memory_reap_begin(void);
+void memory_reap_end(struct cache *c, uint64_t dying_bytes);
 /* A block counted by what the allocator really gave. NULL when the budget or the system has none.
  */
 must_check void *memory_block(struct cache *c, enum memory_kind kind, size_t bytes);
@@ -238,6 +241,7 @@ struct ghost { /* a key that the small queue let go of, a few bytes, lossy */
 struct shard {
     alignas(64) pthread_mutex_t lock;
     struct queue small, main;
+    _Atomic uint64_t bytes; /* of both; read without the lock */
     struct ghost *ghosts;
     uint32_t ghost_mask, ghost_sequence;
 };

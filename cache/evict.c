@@ -10,7 +10,8 @@
  * looked at only when something must go. An object that somebody holds gives no memory back, so it
  * is passed by as if it were used.
  *
- * Threads  any; each shard has a lock, taken by misses only. Which shard gives next goes round.
+ * Threads  any; each shard has a lock, taken by misses only. Which shard gives is chosen between
+ * two by their bytes: going round alone would let those dwindle to which fewer keys happen to fall.
  */
 #include "cache/cache_internal.h"
 
@@ -67,6 +68,7 @@ static void queue_push(struct shard *s, enum queue_id id, struct cache_object *o
     q->newest = o;
     q->count++;
     q->bytes += o->charge_bytes;
+    count_add(&s->bytes, o->charge_bytes);
 }
 
 void queue_remove_locked(struct shard *s, struct cache_object *o)
@@ -83,6 +85,7 @@ void queue_remove_locked(struct shard *s, struct cache_object *o)
         q->newest = o->older;
     q->count--;
     q->bytes -= o->charge_bytes;
+    count_sub(&s->bytes, o->charge_bytes);
     o->queue = QUEUE_NONE;
     o->older = o->newer = NULL;
 }
@@ -203,17 +206,27 @@ static bool evict_one_locked(struct cache *c, struct shard *s)
     return false;
 }
 
+/* Two shards, another pair each time; the fuller of them. */
+static unsigned choose_shard(struct cache *c)
+{
+    unsigned turn = atomic_fetch_add_explicit(&c->next_shard, 1, memory_order_relaxed);
+    unsigned one = turn % SHARD_COUNT;
+    unsigned other = (one + 1 + turn / SHARD_COUNT % (SHARD_COUNT - 1)) % SHARD_COUNT;
+    return count_read(&c->shards[one].bytes) >= count_read(&c->shards[other].bytes) ? one : other;
+}
+
 unsigned evict_some(struct cache *c, uint64_t bytes)
 {
-    uint64_t dying_before = count_read(&c->memory.dying_bytes);
-    unsigned first = atomic_fetch_add_explicit(&c->next_shard, 1, memory_order_relaxed);
+    unsigned first = choose_shard(c);
     for (unsigned i = 0; i < SHARD_COUNT; i++) {
         struct shard *s = &c->shards[(first + i) % SHARD_COUNT];
         unsigned went = 0;
         pthread_mutex_lock(&s->lock);
+        uint64_t goal = s->small.bytes + s->main.bytes;
+        goal = goal > bytes ? goal - bytes : 0;
         while (went < VISIT_MAX && evict_one_locked(c, s)) {
             went++;
-            if (count_read(&c->memory.dying_bytes) >= dying_before + bytes)
+            if (s->small.bytes + s->main.bytes <= goal)
                 break;
         }
         pthread_mutex_unlock(&s->lock);

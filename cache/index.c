@@ -330,10 +330,11 @@ void cache_drop(struct cache *c, struct cache_object *o)
 void index_fini(struct cache *c)
 {
     struct cds_lfht_iter iter;
-    struct entry *e;
+    struct cds_lfht_node *node;
     cache_read_begin();
-    cds_lfht_for_each_entry(c->table, &iter, e, node)
+    cds_lfht_for_each(c->table, &iter, node)
     {
+        struct entry *e = caa_container_of(node, struct entry, node);
         struct cache_key key = cache_key_of(c, (struct slice){ e->key, e->key_length });
         (void)index_purge(c, &key);
     }

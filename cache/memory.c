@@ -2,7 +2,7 @@
  *
  * Whatever the store holds is counted here, by what the allocator really gave and by whole pages of
  * the memfd. Taking evicts at once, in the taker's own turn, until it fits. What has been unlinked
- * but waits for its grace period is still used, yet counted as dying, so that eviction does not go
+ * but waits for its grace period is still used, yet no longer live, so that eviction does not go
  * on past what it needs. Dying memory may lift the use above the budget for a few milliseconds; a
  * bound keeps a stuck reader from lifting it without end.
  *
@@ -14,6 +14,9 @@
 #include <stdlib.h>
 
 enum { VICTIMS_MAX = 4096 }; /* that one call may evict */
+
+static _Thread_local bool is_reaping;
+static _Thread_local uint64_t reaped_bytes;
 
 #ifdef LARDER_TEST_HOOKS
 _Atomic int cache_test_faults[CACHE_FAULT_COUNT];
@@ -34,12 +37,10 @@ static uint64_t slack_bytes(const struct memory *m)
     return quarter > MiB(8) ? quarter : MiB(8);
 }
 
-/* By how much the use, without what is dying, is above the budget. */
 static uint64_t excess_bytes(struct memory *m)
 {
-    uint64_t used = count_read(&m->used_bytes);
-    uint64_t gone = count_read(&m->dying_bytes);
-    return used > m->budget_bytes + gone ? used - m->budget_bytes - gone : 0;
+    uint64_t live = count_read(&m->live_bytes);
+    return live > m->budget_bytes ? live - m->budget_bytes : 0;
 }
 
 static bool fits(struct memory *m)
@@ -75,6 +76,7 @@ bool memory_take(struct cache *c, enum memory_kind kind, uint64_t bytes)
 void memory_add(struct cache *c, enum memory_kind kind, uint64_t bytes)
 {
     count_add(&c->memory.used_bytes, bytes);
+    count_add(&c->memory.live_bytes, bytes);
     count_add(&c->memory.kind_bytes[kind], bytes);
 }
 
@@ -89,6 +91,10 @@ void memory_give(struct cache *c, enum memory_kind kind, uint64_t bytes)
     CHECK(atomic_fetch_sub_explicit(&c->memory.kind_bytes[kind], bytes, memory_order_relaxed) >=
           bytes);
     count_sub(&c->memory.used_bytes, bytes);
+    if (is_reaping)
+        reaped_bytes += bytes;
+    else
+        count_sub(&c->memory.live_bytes, bytes);
 }
 
 void memory_move(struct cache *c, enum memory_kind from, enum memory_kind to, uint64_t bytes)
@@ -100,12 +106,21 @@ void memory_move(struct cache *c, enum memory_kind from, enum memory_kind to, ui
 
 void memory_dying(struct cache *c, uint64_t bytes)
 {
-    count_add(&c->memory.dying_bytes, bytes);
+    count_sub(&c->memory.live_bytes, bytes);
 }
 
-void memory_died(struct cache *c, uint64_t bytes)
+void memory_reap_begin(void)
 {
-    count_sub(&c->memory.dying_bytes, bytes);
+    is_reaping = true;
+    reaped_bytes = 0;
+}
+
+/* The two differ only when two heads over one body died at once and neither counted the body. */
+void memory_reap_end(struct cache *c, uint64_t dying_bytes)
+{
+    is_reaping = false;
+    if (reaped_bytes != dying_bytes)
+        count_add(&c->memory.live_bytes, dying_bytes - reaped_bytes);
 }
 
 uint64_t memory_block_bytes(void *block)

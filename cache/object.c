@@ -117,9 +117,10 @@ static void object_free(struct rcu_head *head)
     struct cache *c = o->cache;
     uint64_t dying = o->dying_bytes;
     o->magic = 0;
+    memory_reap_begin();
     body_unref(c, o->body);
     memory_block_free(c, MEMORY_HEAD, o);
-    memory_died(c, dying);
+    memory_reap_end(c, dying);
 }
 
 void cache_object_unref(struct cache_object **object)

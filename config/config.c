@@ -176,6 +176,7 @@ struct config *config_load_text(const char *name, struct slice yaml,
 struct config *config_from_options(const struct config_options *options,
                                    struct config_mistakes *mistakes)
 {
+    CHECK(options != NULL);
     return load(&(struct source){ .options = options }, mistakes);
 }
 

@@ -40,7 +40,7 @@ struct config_origin {
     bool sends_via;                   /* origins.*.send_via default true */
     /* ORIGIN_FILES */
     char *root;            /* directory */
-    char **index_names;    /* NULL-terminated, default index.html */
+    char **index_names;    /* origins.*.index: NULL-terminated  default index.html */
     bool follows_symlinks; /* origins.*.follow_symlinks: links that leave the root  default false */
     uint32_t check_ms;     /* origins.*.check_interval: how long a stored file is served before it is looked at  default 1s */
 };
@@ -59,7 +59,7 @@ struct config_site {
 struct config {
     /* restart needed */
     uint32_t worker_count; /* workers: auto (0 here) or 1..256 */
-    struct config_address *listen;
+    struct config_address *listen; /* listen: one or a list  default :8080; port 0 is the kernel's choice */
     size_t listen_count;
     char *user;                   /* user: rights dropped to after binding; NULL keeps */
     bool has_admin;               /* admin: off */
@@ -84,10 +84,10 @@ struct config {
     uint32_t head_max_bytes;      /* clients.max_head  default 32KiB, 1KiB..256KiB */
     uint32_t target_max_bytes;    /* clients.max_target  default 8KiB */
     uint32_t field_max_count;     /* clients.max_fields  default 100, ..250 */
-    uint64_t body_max_bytes;      /* clients.max_body  default 0 = no limit */
-    uint32_t connection_max;      /* clients.max_connections  default 0 = what the descriptor limit allows */
-    uint32_t address_connection_max; /* clients.max_connections_per_address  default 0 = no limit */
-    char **trusted;               /* clients.trusted_proxies: networks whose X-Forwarded-* are kept, "10.0.0.0/8" */
+    uint64_t body_max_bytes;      /* clients.max_body  default unlimited (0 here) */
+    uint32_t connection_max;      /* clients.max_connections  default auto (0 here): what the descriptor limit allows */
+    uint32_t address_connection_max; /* clients.max_connections_per_address  default unlimited (0 here) */
+    char **trusted;               /* clients.trusted_proxies: networks whose X-Forwarded-* are kept, always with a prefix: "10.0.0.0/8", "::1/128"; NULL-terminated too */
     size_t trusted_count;
     bool sends_forwarded;         /* clients.send_forwarded: RFC 7239's Forwarded too  default false */
     uint32_t shutdown_timeout_ms; /* shutdown_timeout  default 30s */
@@ -125,7 +125,8 @@ struct config_options {
     const char *workers, *memory, *admin; /* admin: address or "off" */
 };
 must_check struct config *config_from_options(const struct config_options *options, struct config_mistakes *mistakes);
-/* `larder serve -c FILE --workers 1`: options override items of a file that was read. NULL and mistakes on error. */
+/* `larder serve -c FILE --workers 1`: options override items of a file that was read; --origin and --root beside a file
+ * are mistakes. `options` may be NULL. NULL and mistakes on error. */
 must_check struct config *config_load_file_with(const char *path, const struct config_options *options,
                                                 struct config_mistakes *mistakes);
 
@@ -136,11 +137,12 @@ void config_unref(struct config **c);
  * NULL when no site serves it. No allocation; on the hit path. */
 const struct config_site *config_site_find(const struct config *c, struct slice host);
 
-/* What changed between two snapshots that a reload cannot change ("listen: needs a restart"), one line each; empty
+/* What changed between two snapshots that a reload cannot change ("listen: needs a restart; … stays in force"), one line each; empty
  * when all of it took effect. */
 struct config_mistakes config_restart_items(const struct config *running, const struct config *loaded);
 
-/* The snapshot as YAML, secrets as "***"; every item with its value. */
+/* The snapshot as YAML, secrets as "***"; every item with its value. It reads back to the same snapshot, except that a
+ * file with a printed secret in it is refused. */
 void config_print(const struct config *c, FILE *out);
 /* Every item with type, unit, bounds, default, reload or restart, and help: `larder config --defaults`. */
 void config_print_items(FILE *out);

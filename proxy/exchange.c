@@ -449,13 +449,20 @@ static enum next hit(struct exchange *x, enum outcome outcome, enum reason reaso
     return exchange_go(x, STEP_ANSWER_OBJECT);
 }
 
+/* The last check before an encoded body goes out: whatever the variants say, never one that this client did not ask for. */
+static bool may_have_coding(const struct exchange *x, const struct object_facts *facts)
+{
+    return facts->content_encoding.len == 0 || facts->selecting.len == 0 ||
+           cache_coding_is_acceptable(facts->content_encoding, &x->request.headers);
+}
+
 static enum next step_lookup(struct exchange *x)
 {
     struct cache *cache = x->worker->house->cache;
     struct cache_control asked;
     bool honours = x->snapshot->config->honours_client;
     if (honours)
-        cache_control_read(&x->request.headers, HEADER_CACHE_CONTROL, &asked);
+        cache_control_read_request(&x->request.headers, &asked);
 
     cache_read_begin();
     x->in_read_section = true;
@@ -463,6 +470,10 @@ static enum next step_lookup(struct exchange *x)
     switch (cache_find(cache, &x->key, &x->request.headers, &x->object)) {
     case CACHE_FOUND: {
         const struct object_facts *facts = cache_object_facts(x->object);
+        if (!may_have_coding(x, facts)) {
+            x->reason = REASON_OTHER_VARIANT;
+            break;
+        }
         x->age_s = cache_age_s(&facts->freshness, facts->received_ms, x->begun_ms);
         switch (cache_is_fresh(&facts->freshness, x->age_s, honours ? &asked : NULL)) {
         case FRESH_YES: return hit(x, OUTCOME_HIT, REASON_FRESH);
@@ -565,10 +576,14 @@ static enum next step_join(struct exchange *x)
         detach_reader(x);
         return exchange_go(x, STEP_FILL);
     }
-    x->object = cache_fill_object(fill);
-    CHECK(x->object != NULL);
-    const struct object_facts *facts = cache_object_facts(x->object);
+    struct cache_object *o = cache_fill_object(fill);
+    CHECK(o != NULL);
+    const struct object_facts *facts = cache_object_facts(o);
     x->age_s = cache_age_s(&facts->freshness, facts->received_ms, clock_mono_ms());
+    /* An answer that may be stored, but not used again unasked, answers only the request that fetched it (RFC 9111 4). */
+    if (x->begun == FILL_FOLLOW && cache_is_fresh(&facts->freshness, x->age_s, NULL) != FRESH_YES)
+        return part_from_fill(x);
+    x->object = o;
     if (x->was_revalidated)
         return hit(x, OUTCOME_REVALIDATED, REASON_VALIDATED);
     return exchange_go(x, STEP_ANSWER_OBJECT);

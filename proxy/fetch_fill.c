@@ -128,12 +128,47 @@ static struct slice status_line(struct fetch *f, uint16_t status, struct slice r
     return arena_printf(&f->arena, "HTTP/1.1 %u " SLICE_FMT "\r\n", status, SLICE_ARG(reason));
 }
 
+static enum storable judge_fields(struct fetch *f, const struct headers *fields, uint16_t status,
+                                  struct judged *j)
+{
+    judge_freshness(f, fields, status, j);
+    bool honours = f->snapshot->config->honours_client;
+    if (honours)
+        cache_control_read_request(&f->request_headers, &j->request_control);
+    struct storable_facts facts = { .request = &f->request_headers,
+                                    .response = fields,
+                                    .request_control = honours ? &j->request_control : NULL,
+                                    .response_control = &j->response_control,
+                                    .freshness = &j->facts.freshness,
+                                    .status = status,
+                                    .is_get = true };
+    return cache_is_storable(&facts);
+}
+
 /* ---- a 304 to our own condition
  * ---------------------------------------------------------------------------------- */
 
+/* A 304 that names another tag than the one we asked about is not about our object (RFC 9111 4.3.4). */
+static bool is_about(const struct object_facts *old, const struct headers *fields)
+{
+    struct validators its;
+    cache_validators_read(fields, clock_wall_s(), &its);
+    struct slice a = old->validators.etag, b = its.etag;
+    if (a.len == 0 || b.len == 0)
+        return true;
+    if (slice_has_prefix(a, SLICE("W/")))
+        a = (struct slice){ a.ptr + 2, a.len - 2 };
+    if (slice_has_prefix(b, SLICE("W/")))
+        b = (struct slice){ b.ptr + 2, b.len - 2 };
+    return slice_equal(a, b);
+}
+
+/* Publishes a new head over the stale body. False when the 304 is of no use: the client's own request is then sent. */
 static bool revalidate(struct fetch *f, struct cache_object *stale)
 {
     const struct object_facts *old = cache_object_facts(stale);
+    if (!is_about(old, &f->response.headers))
+        return false;
     struct h1_response stored = { 0 };
     struct h1_limits limits = { .head_bytes = UINT32_MAX, .field_count = HEADERS_MAX };
     struct header *fields = arena_alloc(&f->arena, HEADERS_MAX * sizeof *fields);
@@ -159,9 +194,10 @@ static bool revalidate(struct fetch *f, struct cache_object *stale)
          h = headers_next(&f->response.headers, h))
         if (!headers_add(&updated.headers, h->name, h->value))
             return false;
-    struct slice head = j.facts.head;
-    judge_freshness(f, &updated.headers, old->status, &j);
-    j.facts.head = head;
+    if (judge_fields(f, &updated.headers, old->status, &j) != STORABLE_YES) {
+        cache_drop(f->worker->house->cache, stale); /* the 304 brought no-store, private, a cookie … */
+        return false;
+    }
     j.facts.selecting = old->selecting;
     j.facts.length_bytes = old->length_bytes;
     if (f->exchange != NULL)
@@ -173,22 +209,11 @@ static bool revalidate(struct fetch *f, struct cache_object *stale)
 /* ---- judging the head
  * -------------------------------------------------------------------------------------------- */
 
-/* Sets `why` to what Larder would say of it; facts are complete when it may be stored. */
+/* Whether what the origin answered may be stored, with its own fields; facts are complete when it may. */
 static enum storable judge(struct fetch *f, struct judged *j)
 {
     const struct h1_response *r = &f->response;
-    judge_freshness(f, &r->headers, r->status, j);
-    bool honours = f->snapshot->config->honours_client;
-    if (honours)
-        cache_control_read(&f->request_headers, HEADER_CACHE_CONTROL, &j->request_control);
-    struct storable_facts facts = { .request = &f->request_headers,
-                                    .response = &r->headers,
-                                    .request_control = honours ? &j->request_control : NULL,
-                                    .response_control = &j->response_control,
-                                    .freshness = &j->facts.freshness,
-                                    .status = r->status,
-                                    .is_get = true };
-    enum storable verdict = cache_is_storable(&facts);
+    enum storable verdict = judge_fields(f, &r->headers, r->status, j);
     if (verdict != STORABLE_YES)
         return verdict;
     j->facts.head = write_head(f, status_line(f, r->status, r->reason), &r->headers, NULL);

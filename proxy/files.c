@@ -1,9 +1,11 @@
-/* proxy/files.c: a directory as an origin; see files.h. How a path becomes a descriptor is in files_path.c, types are in types.c.
+/* proxy/files.c: a directory as an origin; see files.h. How a path becomes a descriptor is in
+ * files_path.c, types are in types.c.
  *
  *   path -> name -> open --a file------> sibling? -> conditions -> 200 or 304
  *                     '----a directory-> 301, or with a slash its index -> …
  *
- * All of it is for misses: the cache in front looks at a stored file again only every check_interval.
+ * All of it is for misses: the cache in front looks at a stored file again only every
+ * check_interval.
  */
 #include "proxy/files.h"
 
@@ -61,15 +63,17 @@ static void refuse_for_errno(struct serving *s, int error)
 {
     s->out->status = status_of_errno(error);
     if (s->out->status == 500)
-        log_error("origin %s: " SLICE_FMT ": %s", s->origin->name, SLICE_ARG(s->path), strerror(error));
+        log_error("origin %s: " SLICE_FMT ": %s", s->origin->name, SLICE_ARG(s->path),
+                  strerror(error));
     else if (error == EXDEV)
-        log_info("origin %s: " SLICE_FMT ": a link leaves the root; follow_symlinks would allow it", s->origin->name,
-                 SLICE_ARG(s->path));
+        log_info("origin %s: " SLICE_FMT ": a link leaves the root; follow_symlinks would allow it",
+                 s->origin->name, SLICE_ARG(s->path));
 }
 
-/* ---- one file ---------------------------------------------------------------------------------------------------- */
+/* ---- one file -------------------------------------------------------------------------------- */
 
-/* Not older than the file it was made from. Some packers keep a file's time in whole seconds only. */
+/* Not older than the file it was made from. Some packers keep a file's time in whole seconds only.
+ */
 static bool is_current(const struct stat *sibling, const struct stat *file)
 {
     if (sibling->st_mtim.tv_sec != file->st_mtim.tv_sec)
@@ -77,9 +81,10 @@ static bool is_current(const struct stat *sibling, const struct stat *file)
     return sibling->st_mtim.tv_nsec == 0 || sibling->st_mtim.tv_nsec >= file->st_mtim.tv_nsec;
 }
 
-/* The best sibling that the client accepts takes the place of the open file. All are looked for: that one exists is enough for the answer
- * to vary (RFC 9110 12.5.5). */
-static const struct coding *use_sibling(struct serving *s, struct files_name *name, int *fd, struct stat *st)
+/* The best sibling that the client accepts takes the place of the open file. All are looked for:
+ * that one exists is enough for the answer to vary (RFC 9110 12.5.5). */
+static const struct coding *use_sibling(struct serving *s, struct files_name *name, int *fd,
+                                        struct stat *st)
 {
     const struct coding *used = NULL;
     const struct stat file = *st;
@@ -111,17 +116,21 @@ static const struct coding *use_sibling(struct serving *s, struct files_name *na
     return used;
 }
 
-/* Strong: another time (nanoseconds) or size is another file, another coding another representation (RFC 9110 8.8.1, 8.8.3.3). */
+/* Strong: another time (nanoseconds) or size is another file, another coding another representation
+ * (RFC 9110 8.8.1, 8.8.3.3). */
 static struct slice etag_of(struct arena *a, const struct stat *st, const struct coding *coding)
 {
-    return arena_printf(a, "\"%llx.%lx-%llx%s%s\"", (unsigned long long)st->st_mtim.tv_sec, (unsigned long)st->st_mtim.tv_nsec,
-                        (unsigned long long)st->st_size, coding == NULL ? "" : "-", coding == NULL ? "" : coding->name);
+    return arena_printf(a, "\"%llx.%lx-%llx%s%s\"", (unsigned long long)st->st_mtim.tv_sec,
+                        (unsigned long)st->st_mtim.tv_nsec, (unsigned long long)st->st_size,
+                        coding == NULL ? "" : "-", coding == NULL ? "" : coding->name);
 }
 
 static bool is_not_modified(const struct serving *s)
 {
     int64_t now_s = clock_wall_s();
-    struct validators v = { .etag = s->out->etag, .last_modified_s = s->out->modified_s, .date_s = now_s };
+    struct validators v = { .etag = s->out->etag,
+                            .last_modified_s = s->out->modified_s,
+                            .date_s = now_s };
     return cache_conditional(s->request, &v, now_s) == CONDITIONAL_NOT_MODIFIED;
 }
 
@@ -132,7 +141,8 @@ static void answer_file(struct serving *s, struct files_name *name, int fd, stru
     const struct coding *coding = use_sibling(s, name, &fd, st);
     out->type = files_type_of((struct slice){ name->text, name->length });
     out->coding = slice_of(coding == NULL ? NULL : coding->name);
-    if (coding == NULL && slice_has_suffix((struct slice){ name->text, name->length }, SLICE(".svgz")))
+    if (coding == NULL &&
+        slice_has_suffix((struct slice){ name->text, name->length }, SLICE(".svgz")))
         out->coding = SLICE("gzip"); /* it is nothing else, and browsers show it only so */
     out->etag = etag_of(s->arena, st, coding);
     out->modified_s = st->st_mtim.tv_sec;
@@ -146,7 +156,7 @@ static void answer_file(struct serving *s, struct files_name *name, int fd, stru
     out->fd = fd;
 }
 
-/* ---- directories ------------------------------------------------------------------------------------------------- */
+/* ---- directories ----------------------------------------------------------------------------- */
 
 /* 0 when it is a directory beneath the root, else an errno. */
 static int directory_error(const struct serving *s, const char *name)
@@ -158,7 +168,8 @@ static int directory_error(const struct serving *s, const char *name)
     return 0;
 }
 
-static struct files_name index_name(struct serving *s, const struct files_name *directory, const char *index)
+static struct files_name index_name(struct serving *s, const struct files_name *directory,
+                                    const char *index)
 {
     size_t length = directory->length + 1 + strlen(index);
     struct files_name name = { .text = arena_alloc(s->arena, length + FILES_ENDING_ROOM) };
@@ -171,7 +182,8 @@ static struct files_name index_name(struct serving *s, const struct files_name *
     return name;
 }
 
-/* The first index name that is a regular file. One that is there and cannot be opened says so; none: nothing is listed. */
+/* The first index name that is a regular file. One that is there and cannot be opened says so;
+ * none: nothing is listed. */
 static void answer_directory(struct serving *s, const struct files_name *directory)
 {
     static char *usual[] = { "index.html", NULL };
@@ -199,7 +211,7 @@ static void answer_directory(struct serving *s, const struct files_name *directo
         refuse_for_errno(s, error);
 }
 
-/* ---- a path ------------------------------------------------------------------------------------------------------ */
+/* ---- a path ---------------------------------------------------------------------------------- */
 
 static void redirect(struct serving *s)
 {
@@ -236,11 +248,13 @@ static void answer_name(struct serving *s, struct files_name *name)
     close(fd);
 }
 
-void files_open(const struct config_origin *origin, struct slice path, const struct headers *request, struct arena *a,
-                struct files_answer *out)
+void files_open(const struct config_origin *origin, struct slice path,
+                const struct headers *request, struct arena *a, struct files_answer *out)
 {
     *out = (struct files_answer){ .fd = -1, .status = 500 };
-    struct serving s = { .origin = origin, .request = request, .arena = a, .out = out, .path = path, .root = -1 };
+    struct serving s = {
+        .origin = origin, .request = request, .arena = a, .out = out, .path = path, .root = -1
+    };
     struct files_name name = { 0 };
     uint16_t refused = files_name_read(path, a, &name);
     if (refused != 0) {
@@ -248,10 +262,14 @@ void files_open(const struct config_origin *origin, struct slice path, const str
         return;
     }
     s.links = origin->follows_symlinks ? FILES_LINKS_ALL : FILES_LINKS_WITHIN;
-    s.root = open(origin->root, O_PATH | O_DIRECTORY | O_CLOEXEC); /* anew each time: it may be a link that a deployment turns round */
+    s.root =
+        open(origin->root,
+             O_PATH | O_DIRECTORY |
+                 O_CLOEXEC); /* anew each time: it may be a link that a deployment turns round */
     if (s.root < 0) {
         log_error("origin %s: root %s: %s", origin->name, origin->root, strerror(errno));
-        return; /* 500, not 404: a volume that is not there yet must not be remembered as missing files */
+        return; /* 500, not 404: a volume that is not there yet must not be remembered as missing
+                   files */
     }
     answer_name(&s, &name);
     close(s.root);

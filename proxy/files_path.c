@@ -1,8 +1,10 @@
 /* proxy/files_path.c: from a request's path to a descriptor that is certainly beneath the root.
  *
- * Two walls. The path's text: decoded once, strictly; dot-dot, NUL and encoded slashes never get near open(). The kernel: openat2() with
- * RESOLVE_BENEATH refuses what leaves the root by links, whatever races with us. Absolute links are refused by it even when they point
- * back in; those are resolved by the kernel first and their real place is then opened beneath the root, by the same wall.
+ * Two walls. The path's text: decoded once, strictly; dot-dot, NUL and encoded slashes never get
+ * near open(). The kernel: openat2() with RESOLVE_BENEATH refuses what leaves the root by links,
+ * whatever races with us. Absolute links are refused by it even when they point back in; those are
+ * resolved by the kernel first and their real place is then opened beneath the root, by the same
+ * wall.
  */
 #include "proxy/files_internal.h"
 
@@ -17,7 +19,7 @@
 
 enum { RACE_TRIES = 8 };
 
-/* ---- text -------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static int hex_digit(char c)
 {
@@ -122,17 +124,19 @@ struct slice files_location(struct slice path, struct arena *a)
     return (struct slice){ text, n };
 }
 
-/* ---- opening ----------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 typedef int (*open_f)(int root, const char *name, int flags);
 
 static int open_by_kernel(int root, const char *name, int flags)
 {
-    struct open_how how = { .flags = (uint64_t)flags, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
+    struct open_how how = { .flags = (uint64_t)flags,
+                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
     int fd = -1;
     for (int i = 0; i < RACE_TRIES; i++) {
         fd = (int)syscall(SYS_openat2, root, name, &how, sizeof how);
-        if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) /* EAGAIN: something was renamed meanwhile */
+        if (fd >= 0 ||
+            (errno != EAGAIN && errno != EINTR)) /* EAGAIN: something was renamed meanwhile */
             break;
     }
     return fd;
@@ -153,7 +157,8 @@ static int open_by_walking(int root, const char *name, int flags)
         } else {
             memcpy(element, name, length);
             element[length] = '\0';
-            fd = openat(at, element, O_NOFOLLOW | (is_last ? flags : O_PATH | O_DIRECTORY | O_CLOEXEC));
+            fd = openat(at, element,
+                        O_NOFOLLOW | (is_last ? flags : O_PATH | O_DIRECTORY | O_CLOEXEC));
         }
         int error = errno;
         if (at != root)
@@ -177,8 +182,8 @@ static bool real_place(int fd, char *out)
     return out[0] == '/';
 }
 
-/* A link is in the way. Where does it really lead? If that is within the root, its real name is opened, by the same wall: should
- * somebody exchange a directory for a link meanwhile, it fails. */
+/* A link is in the way. Where does it really lead? If that is within the root, its real name is
+ * opened, by the same wall: should somebody exchange a directory for a link meanwhile, it fails. */
 static int open_real(int root, const char *name, int flags, open_f open_within)
 {
     int found = openat(root, name, O_PATH | O_CLOEXEC);
@@ -208,11 +213,13 @@ static int open_checked(int root, const char *name, int flags, open_f open_withi
     int fd = open_within(root, name, flags);
     if (fd >= 0 || (errno != EXDEV && errno != ELOOP && errno != ENOTDIR))
         return fd;
-    /* ENOTDIR: so O_DIRECTORY|O_NOFOLLOW calls a link, too; open_real() says the same for what is none. */
+    /* ENOTDIR: so O_DIRECTORY|O_NOFOLLOW calls a link, too; open_real() says the same for what is
+     * none. */
     return open_real(root, name, flags, open_within);
 }
 
-/* O_NONBLOCK: opening a FIFO does not wait for its other end. openat2() takes neither with O_PATH. */
+/* O_NONBLOCK: opening a FIFO does not wait for its other end. openat2() takes neither with O_PATH.
+ */
 static int with_always(int flags)
 {
     return flags | O_CLOEXEC | (flags & O_PATH ? 0 : O_NOCTTY | O_NONBLOCK);

@@ -167,7 +167,7 @@ static inline const char *read_target(struct walk *w, const char *target, const 
     p = skip_class(p, stop, BYTE_TARGET);
     if (likely(p < w->end && *p == ' ' && p > target))
         return p + 1;
-    if (p == stop && can_be_long && byte_is(*p, BYTE_TARGET))
+    if (can_be_long && (p > stop || (p == stop && byte_is(*p, BYTE_TARGET))))
         return bad(w, H1_TARGET_LONG);
     /* A second SP, or a line end: the line is not of three parts. Any other byte is the target's
      * own fault. */

@@ -1,7 +1,9 @@
-/* proxy/origin.c: sets of origins, the choice among an origin's servers, and what is counted for each; see origin.h.
+/* proxy/origin.c: sets of origins, the choice among an origin's servers, and what is counted for
+ * each; see origin.h.
  *
- * A set is made from one configuration and never changes. What lasts is the server: a reload's set takes over, counted, the servers that
- * have the same place in the same origin, with their figures, addresses and idle connections.
+ * A set is made from one configuration and never changes. What lasts is the server: a reload's set
+ * takes over, counted, the servers that have the same place in the same origin, with their figures,
+ * addresses and idle connections.
  */
 #include "proxy/origin_internal.h"
 
@@ -44,7 +46,7 @@ struct origins {
     struct resolver *resolver;
 };
 
-/* ---- servers ----------------------------------------------------------------------------------------------------- */
+/* ---- servers --------------------------------------------------------------------------------- */
 
 static const char *place_of(const struct config_address *a)
 {
@@ -52,7 +54,8 @@ static const char *place_of(const struct config_address *a)
     return place == NULL ? "" : place;
 }
 
-/* RFC 9110 7.2: as in the URI, so an IPv6 address in brackets; the default port is left out (4.2.3). */
+/* RFC 9110 7.2: as in the URI, so an IPv6 address in brackets; the default port is left out
+ * (4.2.3). */
 static char *host_value_of(const struct config_address *a)
 {
     if (a->kind == ADDRESS_UNIX)
@@ -80,7 +83,8 @@ static char *name_of(const struct config_address *a)
     return text;
 }
 
-static struct origin_server *server_new(struct resolver *r, const struct config_address *a, uint32_t ttl_ms)
+static struct origin_server *server_new(struct resolver *r, const struct config_address *a,
+                                        uint32_t ttl_ms)
 {
     struct origin_server *s = xcalloc(1, sizeof *s);
     s->magic = SERVER_MAGIC;
@@ -149,13 +153,14 @@ uint32_t origin_server_idle_max(const struct origin_server *s)
     return atomic_load_explicit(&s->idle_max, memory_order_relaxed);
 }
 
-/* ---- sets -------------------------------------------------------------------------------------------------------- */
+/* ---- sets ------------------------------------------------------------------------------------ */
 
 static struct origin_server *server_find(const struct origin *o, const struct config_address *a)
 {
     for (size_t i = 0; o != NULL && i < o->server_count; i++) {
         struct origin_server *s = o->servers[i];
-        if (s->kind == a->kind && strcmp(s->host, place_of(a)) == 0 && (a->kind == ADDRESS_UNIX || s->port == a->port))
+        if (s->kind == a->kind && strcmp(s->host, place_of(a)) == 0 &&
+            (a->kind == ADDRESS_UNIX || s->port == a->port))
             return s;
     }
     return NULL;
@@ -169,7 +174,8 @@ static struct origin *find_by_name(struct origins *set, const char *name)
     return NULL;
 }
 
-static void origin_fill(struct origin *o, const struct config_origin *config, struct origin *before, struct resolver *r)
+static void origin_fill(struct origin *o, const struct config_origin *config, struct origin *before,
+                        struct resolver *r)
 {
     o->name = xstrdup(config->name);
     if (config->kind == ORIGIN_FILES) {
@@ -190,7 +196,8 @@ static void origin_fill(struct origin *o, const struct config_origin *config, st
     }
 }
 
-struct origins *origins_new_with(const struct config *config, struct origins *previous, resolve_lookup_f lookup)
+struct origins *origins_new_with(const struct config *config, struct origins *previous,
+                                 resolve_lookup_f lookup)
 {
     struct origins *set = xcalloc(1, sizeof *set);
     set->resolver = previous == NULL ? resolver_new(lookup) : resolver_ref(previous->resolver);
@@ -237,21 +244,25 @@ struct origin *origins_find(struct origins *set, const struct config_origin *con
     return find_by_name(set, config->name); /* of another snapshot */
 }
 
-/* ---- choosing ---------------------------------------------------------------------------------------------------- */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
 enum eligible { NOT_AT_ALL, SAME_AGAIN, RESTING, READY };
 
-static enum eligible eligible(const struct origin_server *s, const struct origin_server *not_this, int64_t now_ms)
+static enum eligible eligible(const struct origin_server *s, const struct origin_server *not_this,
+                              int64_t now_ms)
 {
     if (!resolve_name_has_address(s->addresses))
         return NOT_AT_ALL;
     if (s == not_this)
         return SAME_AGAIN;
-    return atomic_load_explicit(&s->rests_until_ms, memory_order_relaxed) > now_ms ? RESTING : READY;
+    return atomic_load_explicit(&s->rests_until_ms, memory_order_relaxed) > now_ms ? RESTING
+                                                                                   : READY;
 }
 
-/* Turns go to the best of the servers only, evenly: the neighbour of one that rests does not get its share on top. */
-struct origin_server *origin_choose_at(struct origin *o, const struct origin_server *not_this, int64_t now_ms)
+/* Turns go to the best of the servers only, evenly: the neighbour of one that rests does not get
+ * its share on top. */
+struct origin_server *origin_choose_at(struct origin *o, const struct origin_server *not_this,
+                                       int64_t now_ms)
 {
     enum eligible best = NOT_AT_ALL;
     size_t best_count = 0;
@@ -274,7 +285,8 @@ struct origin_server *origin_choose_at(struct origin *o, const struct origin_ser
         if (turn-- == 0)
             break;
     }
-    /* NULL only if all of them changed between the two passes: then any that has an address will do. */
+    /* NULL only if all of them changed between the two passes: then any that has an address will
+     * do. */
     for (size_t i = 0; last == NULL && i < o->server_count; i++)
         if (resolve_name_has_address(o->servers[i]->addresses))
             last = o->servers[i];
@@ -286,7 +298,7 @@ struct origin_server *origin_choose(struct origin *o, const struct origin_server
     return origin_choose_at(o, not_this, clock_mono_ms());
 }
 
-/* ---- figures ----------------------------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 void origin_server_count_request(struct origin_server *s)
 {
@@ -303,7 +315,8 @@ void origin_server_count_head(struct origin_server *s, int64_t us)
 
 static bool is_connect_fault(enum reason why)
 {
-    return why == REASON_ORIGIN_REFUSED || why == REASON_ORIGIN_CONNECT_SLOW || why == REASON_ORIGIN_UNRESOLVED;
+    return why == REASON_ORIGIN_REFUSED || why == REASON_ORIGIN_CONNECT_SLOW ||
+           why == REASON_ORIGIN_UNRESOLVED;
 }
 
 void origin_server_count_fault(struct origin_server *s, enum reason why)
@@ -313,7 +326,8 @@ void origin_server_count_fault(struct origin_server *s, enum reason why)
     atomic_store_explicit(&s->last_fault_wall_s, clock_wall_s(), memory_order_relaxed);
     if (!is_connect_fault(why))
         return; /* it does take connections */
-    atomic_store_explicit(&s->rests_until_ms, clock_mono_ms() + ORIGIN_REST_MS, memory_order_relaxed);
+    atomic_store_explicit(&s->rests_until_ms, clock_mono_ms() + ORIGIN_REST_MS,
+                          memory_order_relaxed);
     resolve_name_hurry(s->addresses); /* it may have moved */
 }
 
@@ -333,14 +347,17 @@ static uint64_t gauge(const _Atomic int64_t *value)
     return v > 0 ? (uint64_t)v : 0;
 }
 
-static struct origin_figures figures_of(const struct origin *o, const struct origin_server *s, int64_t now_ms)
+static struct origin_figures figures_of(const struct origin *o, const struct origin_server *s,
+                                        int64_t now_ms)
 {
     int why = atomic_load_explicit(&s->last_fault, memory_order_relaxed);
     enum eligible e = eligible(s, NULL, now_ms);
     return (struct origin_figures){
         .origin = o->name,
         .server = s->name,
-        .state = e == NOT_AT_ALL ? "unresolved" : e == RESTING ? "failing" : "up",
+        .state = e == NOT_AT_ALL ? "unresolved"
+                 : e == RESTING  ? "failing"
+                                 : "up",
         .why = why < 0 ? "" : reason_word((enum reason)why),
         .requests = atomic_load_explicit(&s->requests, memory_order_relaxed),
         .faults = atomic_load_explicit(&s->faults, memory_order_relaxed),
@@ -360,13 +377,16 @@ static bool was_before(const struct origin *o, size_t index)
     return false;
 }
 
-void origins_visit(struct origins *set, void (*visit)(void *to, const struct origin_figures *f), void *to)
+void origins_visit(struct origins *set, void (*visit)(void *to, const struct origin_figures *f),
+                   void *to)
 {
     int64_t now_ms = clock_mono_ms();
     for (size_t i = 0; i < set->count; i++) {
         const struct origin *o = &set->at[i];
         if (o->root != NULL) {
-            struct origin_figures f = { .origin = o->name, .server = o->root, .state = "directory", .why = "" };
+            struct origin_figures f = {
+                .origin = o->name, .server = o->root, .state = "directory", .why = ""
+            };
             visit(to, &f);
         }
         for (size_t k = 0; k < o->server_count; k++) {

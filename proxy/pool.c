@@ -3,9 +3,11 @@
  *   open --connected--> in use --give--> idle --take--> in use …       each --close--> gone
  *                                         '--the server ends it or sends, idle_timeout--> gone
  *
- * A connection's event is added once, edge-triggered, for both directions and for the end of the stream. Taking and giving only change whom
- * it calls, so a request on a kept-alive connection costs one peek and no epoll_ctl(). The end is seen (EV_CLOSED) even if it came while
- * the last answer was being read, so giving needs no peek of its own. What that cannot see is found by the peek at taking.
+ * A connection's event is added once, edge-triggered, for both directions and for the end of the
+ * stream. Taking and giving only change whom it calls, so a request on a kept-alive connection
+ * costs one peek and no epoll_ctl(). The end is seen (EV_CLOSED) even if it came while the last
+ * answer was being read, so giving needs no peek of its own. What that cannot see is found by the
+ * peek at taking.
  */
 #include "proxy/origin_internal.h"
 
@@ -19,8 +21,8 @@
 
 enum {
     IDLE_CHAINS = 64,
-    LIST_UNUSED_MS = 5000,      /* an empty list is kept that long: a busy server's comes and goes */
-    CONNECT_RETRY_MS = 10,      /* a unix socket whose queue is full */
+    LIST_UNUSED_MS = 5000, /* an empty list is kept that long: a busy server's comes and goes */
+    CONNECT_RETRY_MS = 10, /* a unix socket whose queue is full */
     CONNECT_HOPELESS_MS = 1000, /* given up after that long: the address rests */
 };
 
@@ -41,7 +43,7 @@ struct origin_pool {
     struct origin_idle *chains[IDLE_CHAINS];
 };
 
-/* ---- lists ------------------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static struct origin_idle **chain_of(struct origin_pool *p, const struct origin_server *s)
 {
@@ -95,7 +97,7 @@ static void list_remove(struct origin_conn *c)
     stat_add(&stats_mine()->origin_idle, -1);
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------ */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void on_conn(evutil_socket_t fd, short what, void *arg)
 {
@@ -115,7 +117,8 @@ static void on_conn(evutil_socket_t fd, short what, void *arg)
 static bool is_good(const struct origin_conn *c)
 {
     char byte;
-    return !c->has_ended && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EINTR);
+    return !c->has_ended && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+           (errno == EAGAIN || errno == EINTR);
 }
 
 static void close_dead(struct origin_conn *c)
@@ -129,10 +132,11 @@ static void on_idle(struct origin_conn *c, short what)
     if (!(what & EV_READ))
         return; /* an edge tells the other direction along with the one that changed */
     if (!is_good(c))
-        close_dead(c); /* bytes that nobody asked for cannot belong to the next answer (RFC 9112 9.2) */
+        close_dead(
+            c); /* bytes that nobody asked for cannot belong to the next answer (RFC 9112 9.2) */
 }
 
-/* ---- opening ----------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static void on_retry(evutil_socket_t fd, short what, void *arg);
 
@@ -155,15 +159,18 @@ static int socket_for(const struct origin_address *to)
 
 static bool is_queue_full(const struct origin_address *to, int error)
 {
-    return to->at.any.sa_family == AF_UNIX && error == EAGAIN; /* connect(2): of unix sockets alone */
+    return to->at.any.sa_family == AF_UNIX &&
+           error == EAGAIN; /* connect(2): of unix sockets alone */
 }
 
-/* Ours, not the server's: descriptors, ports, memory. IPv6 says EADDRNOTAVAIL also where it is switched off. */
+/* Ours, not the server's: descriptors, ports, memory. IPv6 says EADDRNOTAVAIL also where it is
+ * switched off. */
 static bool is_exhaustion(const struct origin_address *to, int error)
 {
     if (error == EADDRNOTAVAIL)
         return to->at.any.sa_family == AF_INET;
-    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM || error == EAGAIN;
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
+           error == EAGAIN;
 }
 
 /* Tries the server's addresses until one is under way. False when we have run out of something. */
@@ -199,7 +206,8 @@ static bool watch(struct origin_conn *c)
         c->event = event_new(p->base, c->fd, p->watched, on_conn, c);
         return c->event != NULL && event_add(c->event, NULL) == 0;
     }
-    if (c->fd >= 0) { /* the queue is full; the caller's connect_timeout bounds how often this is tried */
+    if (c->fd >=
+        0) { /* the queue is full; the caller's connect_timeout bounds how often this is tried */
         struct timeval soon = { .tv_usec = CONNECT_RETRY_MS * 1000 };
         c->retry = event_new(p->base, -1, 0, on_retry, c);
         return c->retry != NULL && event_add(c->retry, &soon) == 0;
@@ -230,7 +238,8 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
     on_conn(-1, EV_WRITE, c);
 }
 
-struct origin_conn *origin_conn_open(struct origin_pool *p, struct origin_server *s, enum reason *why)
+struct origin_conn *origin_conn_open(struct origin_pool *p, struct origin_server *s,
+                                     enum reason *why)
 {
     struct origin_conn *c = xcalloc(1, sizeof *c);
     c->fd = -1;
@@ -267,7 +276,8 @@ int origin_conn_error(struct origin_conn *c)
     return c->error;
 }
 
-/* ---- taking, giving, closing ------------------------------------------------------------------------------------- */
+/* ---- taking, giving, closing
+ * ------------------------------------------------------------------------------------- */
 
 static bool has_idled_too_long(const struct origin_conn *c, int64_t now_ms)
 {
@@ -354,7 +364,7 @@ void origin_conn_close(struct origin_conn **at)
         pool_destroy(p);
 }
 
-/* ---- the pool ---------------------------------------------------------------------------------------------------- */
+/* ---- the pool -------------------------------------------------------------------------------- */
 
 struct origin_pool *origin_pool_new(struct event_base *base)
 {

@@ -3,7 +3,8 @@
  *   a name:  due --a thread takes it--> busy --answer: published, due again after its ttl
  *                                        '--failure: the last good addresses stay, due again soon
  *
- * There are several threads only because getaddrinfo() can hang for many seconds on one name, and the others must not wait for it.
+ * There are several threads only because getaddrinfo() can hang for many seconds on one name, and
+ * the others must not wait for it.
  */
 #include "proxy/resolve.h"
 
@@ -52,16 +53,16 @@ struct resolve_name {
 
 struct resolver {
     pthread_mutex_t lock;
-    pthread_cond_t wake;  /* a name was added, hurried or taken away, or all ends */
-    pthread_cond_t told;  /* a name was tried, or a thread ended */
+    pthread_cond_t wake; /* a name was added, hurried or taken away, or all ends */
+    pthread_cond_t told; /* a name was tried, or a thread ended */
     resolve_lookup_f lookup;
     struct resolve_name *names;
-    size_t refs;          /* sets and names */
+    size_t refs; /* sets and names */
     unsigned threads;
-    unsigned holders;     /* threads, and the refs together: who is last frees it */
+    unsigned holders; /* threads, and the refs together: who is last frees it */
 };
 
-/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static void condition_init(pthread_cond_t *c)
 {
@@ -86,7 +87,7 @@ static void wait_locked(struct resolver *r, pthread_cond_t *c, int64_t ms)
     pthread_cond_timedwait(c, &r->lock, &until);
 }
 
-/* ---- looking up -------------------------------------------------------------------------------------------------- */
+/* ---- looking up ------------------------------------------------------------------------------ */
 
 static bool address_equal(const struct origin_address *a, const struct origin_address *b)
 {
@@ -111,7 +112,8 @@ static int look_up(const char *host, uint16_t port, int flags, struct resolve_an
 {
     char service[8];
     snprintf(service, sizeof service, "%u", port);
-    /* Not AI_ADDRCONFIG: it hides 127.0.0.1 on a machine that has no other address. One that cannot be reached will rest. */
+    /* Not AI_ADDRCONFIG: it hides 127.0.0.1 on a machine that has no other address. One that cannot
+     * be reached will rest. */
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV };
     struct addrinfo *found = NULL;
     out->count = 0;
@@ -133,7 +135,7 @@ bool resolve_lookup(const char *host, uint16_t port, struct resolve_answer *out,
     return false;
 }
 
-/* ---- publishing -------------------------------------------------------------------------------------------------- */
+/* ---- publishing ------------------------------------------------------------------------------ */
 
 static struct address address_kept(struct resolve_name *n, const struct origin_address *a)
 {
@@ -163,7 +165,8 @@ static void note_answer(struct resolve_name *n, const struct resolve_answer *ans
 {
     bool changed = publish(n, answer);
     if (changed && n->was_tried)
-        log_info("origin server %s: now at %zu address%s", n->text, answer->count, answer->count == 1 ? "" : "es");
+        log_info("origin server %s: now at %zu address%s", n->text, answer->count,
+                 answer->count == 1 ? "" : "es");
     else if (n->is_failing)
         log_info("origin server %s: its name resolves again", n->text);
     n->is_failing = false;
@@ -180,7 +183,7 @@ static void note_failure(struct resolve_name *n, const char *why)
     n->due_ms = n->looked_up_ms + (n->ttl_ms < RETRY_MS ? n->ttl_ms : RETRY_MS);
 }
 
-/* ---- threads ----------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static void name_destroy(struct resolve_name *n)
 {
@@ -265,7 +268,8 @@ static void *resolver_main(void *arg)
     return NULL;
 }
 
-/* One thread a name, up to RESOLVE_THREADS_MAX. Detached: at the end those that hang are left behind. Signals are the main thread's. */
+/* One thread a name, up to RESOLVE_THREADS_MAX. Detached: at the end those that hang are left
+ * behind. Signals are the main thread's. */
 static void start_thread_locked(struct resolver *r)
 {
     if (r->threads == RESOLVE_THREADS_MAX)
@@ -287,7 +291,8 @@ static void start_thread_locked(struct resolver *r)
     pthread_attr_destroy(&attr);
 }
 
-/* ---- the resolver's life ----------------------------------------------------------------------------------------- */
+/* ---- the resolver's life
+ * ----------------------------------------------------------------------------------------- */
 
 struct resolver *resolver_new(resolve_lookup_f lookup)
 {
@@ -341,15 +346,17 @@ void resolver_wait_first(struct resolver *r, int64_t most_ms)
 {
     pthread_mutex_lock(&r->lock);
     int64_t until_ms = clock_mono_ms() + most_ms;
-    for (int64_t left; r->threads > 0 && !all_tried_locked(r) && (left = until_ms - clock_mono_ms()) > 0;)
+    for (int64_t left;
+         r->threads > 0 && !all_tried_locked(r) && (left = until_ms - clock_mono_ms()) > 0;)
         wait_locked(r, &r->told, left);
     for (struct resolve_name *n = r->names; n != NULL; n = n->next)
         if (!n->was_tried && n->is_busy)
-            log_warn("origin server %s: the look-up takes long; going on without its address", n->text);
+            log_warn("origin server %s: the look-up takes long; going on without its address",
+                     n->text);
     pthread_mutex_unlock(&r->lock);
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 /* True when no look-up will ever be needed, or can help. */
 static bool is_literal(const struct config_address *server, struct resolve_answer *out)
@@ -359,7 +366,8 @@ static bool is_literal(const struct config_address *server, struct resolve_answe
     struct sockaddr_un *to = &out->at[0].at.path;
     size_t length = strlen(server->path);
     if (length >= sizeof to->sun_path) {
-        log_error("origin server %s: the path of a unix socket has at most %zu bytes", server->path, sizeof to->sun_path - 1);
+        log_error("origin server %s: the path of a unix socket has at most %zu bytes", server->path,
+                  sizeof to->sun_path - 1);
         return true;
     }
     to->sun_family = AF_UNIX;
@@ -369,7 +377,8 @@ static bool is_literal(const struct config_address *server, struct resolve_answe
     return true;
 }
 
-struct resolve_name *resolve_name_new(struct resolver *r, const struct config_address *server, uint32_t ttl_ms)
+struct resolve_name *resolve_name_new(struct resolver *r, const struct config_address *server,
+                                      uint32_t ttl_ms)
 {
     struct resolve_name *n = xcalloc(1, sizeof *n);
     const char *place = server->kind == ADDRESS_UNIX ? server->path : server->host;

@@ -1,8 +1,10 @@
-/* proxy/resolve.h: names of servers to addresses, on threads of their own: a worker only ever copies an address.
+/* proxy/resolve.h: names of servers to addresses, on threads of their own: a worker only ever
+ * copies an address.
  *
- * Life     resolver_new() -> resolve_name_new() for each server -> resolver_wait_first() -> … -> the names and the sets let go of it;
- *          the last one ends its threads. A look-up that hangs in the system's resolver then is left behind, not waited for.
- * Threads  any; two locks, never held together: the resolver's (who is due) and a name's (its addresses).
+ * Life     resolver_new() -> resolve_name_new() for each server -> resolver_wait_first() -> … ->
+ * the names and the sets let go of it; the last one ends its threads. A look-up that hangs in the
+ * system's resolver then is left behind, not waited for. Threads  any; two locks, never held
+ * together: the resolver's (who is due) and a name's (its addresses).
  */
 #ifndef PROXY_RESOLVE_H
 #define PROXY_RESOLVE_H
@@ -18,7 +20,8 @@ struct resolve_answer {
     struct origin_address at[RESOLVE_ADDRESSES_MAX];
 };
 /* Blocks as long as it likes. False and a sentence (static) when there is no address. */
-typedef bool (*resolve_lookup_f)(const char *host, uint16_t port, struct resolve_answer *out, const char **why);
+typedef bool (*resolve_lookup_f)(const char *host, uint16_t port, struct resolve_answer *out,
+                                 const char **why);
 /* The system's: getaddrinfo(). */
 bool resolve_lookup(const char *host, uint16_t port, struct resolve_answer *out, const char **why);
 
@@ -29,7 +32,8 @@ void resolver_unref(struct resolver **r);
 void resolver_wait_first(struct resolver *r, int64_t most_ms);
 
 /* Literal addresses and unix sockets are known at once and never looked up. */
-struct resolve_name *resolve_name_new(struct resolver *r, const struct config_address *server, uint32_t ttl_ms);
+struct resolve_name *resolve_name_new(struct resolver *r, const struct config_address *server,
+                                      uint32_t ttl_ms);
 void resolve_name_free(struct resolve_name **n);
 void resolve_name_set_ttl(struct resolve_name *n, uint32_t ttl_ms);
 /* Looked up again soon, whatever its ttl: a connection failed. At most once a second. */

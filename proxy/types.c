@@ -1,6 +1,8 @@
-/* proxy/types.c: Content-Type by a file name's ending, in one table sorted by ending. Pure; any thread.
+/* proxy/types.c: Content-Type by a file name's ending, in one table sorted by ending. Pure; any
+ * thread.
  *
- * Text says its charset: without it browsers guess (RFC 9110 8.3.2). JSON and XML say it themselves (RFC 8259 8.1, RFC 7303 3).
+ * Text says its charset: without it browsers guess (RFC 9110 8.3.2). JSON and XML say it themselves
+ * (RFC 8259 8.1, RFC 7303 3).
  */
 #include "proxy/files_internal.h"
 
@@ -9,7 +11,7 @@
 #define TEXT(subtype) "text/" subtype "; charset=utf-8"
 enum { ENDING_MAX = 12, PACKED = 1, PLAIN = 0 };
 
-/* PACKED: compressed already, so precompressed siblings are not looked for. In the order of strcmp. */
+/* PACKED: compressed already, so no precompressed siblings are looked for. In strcmp's order. */
 static const struct type {
     char ending[ENDING_MAX + 1];
     uint8_t is_packed;

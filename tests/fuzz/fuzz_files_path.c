@@ -1,4 +1,5 @@
-/* tests/fuzz/fuzz_files_path.c: any bytes as a request's path. Whatever is opened lies beneath the root, and a redirect leads to this host. */
+/* tests/fuzz/fuzz_files_path.c: any bytes as a request's path. Whatever is opened lies beneath the
+ * root, and a redirect leads to this host. */
 #include "proxy/files_internal.h"
 
 #include <errno.h>
@@ -21,8 +22,10 @@ static void put(const char *name, const char *text)
 
 static void remove_tree(void)
 {
-    static const char *const names[] = { "root/a", "root/a.gz", "root/index.html", "root/d/b", "root/in", "root/out", "root/outdir",
-                                         "root/up", "root/loop", "root/abs", "root/absin", "root/d", "root/.hidden", "root", "secret", "" };
+    static const char *const names[] = { "root/a",       "root/a.gz", "root/index.html", "root/d/b",
+                                         "root/in",      "root/out",  "root/outdir",     "root/up",
+                                         "root/loop",    "root/abs",  "root/absin",      "root/d",
+                                         "root/.hidden", "root",      "secret",          "" };
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         char path[PATH_MAX];
         snprintf(path, sizeof path, "%s/%s", top, names[i]);
@@ -44,8 +47,10 @@ static void make_tree(void)
     put("root/.hidden", "hidden");
     put("root/index.html", "index");
     put("root/d/b", "b");
-    CHECK(symlink("d/b", "root/in") == 0 && symlink("../secret", "root/out") == 0 && symlink("..", "root/outdir") == 0);
-    CHECK(symlink("d/../a", "root/up") == 0 && symlink("loop", "root/loop") == 0 && symlink("/", "root/abs") == 0);
+    CHECK(symlink("d/b", "root/in") == 0 && symlink("../secret", "root/out") == 0 &&
+          symlink("..", "root/outdir") == 0);
+    CHECK(symlink("d/../a", "root/up") == 0 && symlink("loop", "root/loop") == 0 &&
+          symlink("/", "root/abs") == 0);
     snprintf(root, sizeof root, "%.4000s/root", real);
     CHECK(symlink(root, "root/absin") == 0);
     CHECK(chdir(here) == 0);
@@ -60,7 +65,8 @@ static void check_is_beneath(int fd)
     size_t prefix = strlen(root);
     CHECK(length > (ssize_t)prefix && memcmp(place, root, prefix) == 0 && place[prefix] == '/');
     for (ssize_t i = 0; i + 1 < length; i++)
-        CHECK((size_t)i < prefix || place[i] != '/' || place[i + 1] != '.'); /* no hidden name is served */
+        CHECK((size_t)i < prefix || place[i] != '/' ||
+              place[i + 1] != '.'); /* no hidden name is served */
     struct stat st;
     CHECK(fstat(fd, &st) == 0 && S_ISREG(st.st_mode));
 }
@@ -78,13 +84,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(headers_add(&request, SLICE("Accept-Encoding"), SLICE("gzip")));
     arena_init(&arena);
     files_open(&origin, (struct slice){ (const char *)data, size }, &request, &arena, &answer);
-    CHECK(answer.status >= 200 && answer.status <= 500 && (answer.fd >= 0) == (answer.status == 200));
+    CHECK(answer.status >= 200 && answer.status <= 500 &&
+          (answer.fd >= 0) == (answer.status == 200));
     if (answer.fd >= 0) {
         check_is_beneath(answer.fd);
         close(answer.fd);
     }
     if (answer.status == 301) {
-        CHECK(answer.location.len > 1 && answer.location.ptr[0] == '/' && answer.location.ptr[1] != '/' && answer.location.ptr[1] != '\\');
+        CHECK(answer.location.len > 1 && answer.location.ptr[0] == '/' &&
+              answer.location.ptr[1] != '/' && answer.location.ptr[1] != '\\');
         for (size_t i = 0; i < answer.location.len; i++)
             CHECK(answer.location.ptr[i] > ' ' && answer.location.ptr[i] < 0x7f);
     }

@@ -350,9 +350,9 @@ def test_purge_by_url_takes_all_variants_and_says_how_many(origin, larder):
     for kind in "123":
         l.get("/a", {"X-Kind": kind})
     l.get("/b")
-    assert 3 in l.purge("http://site.test/a").values()
+    assert l.purge("http://site.test/a") == 3
     assert l.get("/b").verdict == "hit" and l.get("/a", {"X-Kind": "1"}).verdict == "stored"
-    assert 0 in l.purge("http://site.test/nothing").values()
+    assert l.purge("http://site.test/nothing") == 0
     l.wait_for(purged=3, purges=2)
 
 

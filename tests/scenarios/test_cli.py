@@ -107,7 +107,7 @@ def test_stat_purge_and_reload_speak_to_the_admin_port(origin, larder):
     l = larder(origin)
     l.get("/a")
     l.get("/a")
-    at = ["-c", l.config_path]
+    at = ["--admin", f"127.0.0.1:{l.admin_port}"]
     done = run("stat", *at)
     assert done.returncode == 0 and "hit" in done.stdout, done.stderr
     done = run("purge", *at, "http://site.test/a")
@@ -117,7 +117,7 @@ def test_stat_purge_and_reload_speak_to_the_admin_port(origin, larder):
     assert done.returncode == 0
     l.wait_for(reloads=1)
     l.write_config("nonsense: 1\n")
-    done = run("reload", "--admin", f"127.0.0.1:{l.admin_port}")
+    done = run("reload", *at)
     assert done.returncode != 0 and "nonsense" in done.stderr + done.stdout
 
 

@@ -150,7 +150,9 @@ class Larder:
     def stats(self):
         status, text, _ = self.admin("GET", "/stats")
         assert status == 200, (status, text)
-        return json.loads(text)
+        stats = json.loads(text)
+        requests, cache = stats["requests"], stats["cache"]
+        return {**stats, "outcomes": requests["by_outcome"], "reasons": requests["by_reason"], "memory": {**cache, **cache["memory"]}}
 
     def __getattr__(self, name):
         """A counter by its name in base/stats.h: larder.fill_joined."""
@@ -197,9 +199,10 @@ class Larder:
         return self.stats()["reasons"].get(word, 0)
 
     def purge(self, url):
+        """How many objects went."""
         status, text, _ = self.admin("POST", "/purge", {"url": url})
-        assert status == 200, (status, text)
-        return json.loads(text)
+        assert status in (200, 404), (status, text)
+        return json.loads(text)["purged"]
 
     def reload(self):
         return self.admin("POST", "/reload")

@@ -77,6 +77,8 @@ static void may_clear_and_set_others_while_running(void **state)
     assert_int_equal(repeats.runs, 1); /* set anew in the past: due at the next turn, not in an endless one */
     wheel_turn(&w, 120);
     assert_int_equal(repeats.runs, 2);
+    wheel_turn(&w, 120);
+    assert_int_equal(repeats.runs, 2);
     deadline_clear(&repeats.deadline);
     assert_false(deadline_is_set(&repeats.deadline));
 }

@@ -149,6 +149,10 @@ struct address_row {
     const char *text_kept; /* NULL: as written */
 };
 
+/* 107 bytes of path: what a unix socket can have */
+#define TEN       "aaaaaaaaaa"
+#define LONG_PATH "unix:/aaaaaa" TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
+
 static const struct address_row addresses[] = {
     { "127.0.0.1:8080", "127.0.0.1", 8080, NULL },
     { ":8080", "", 8080, NULL },
@@ -161,11 +165,8 @@ static const struct address_row addresses[] = {
     { "unix:/run/larder.sock", "/run/larder.sock", 0, NULL },
     { "unix:run", NULL, 0, NULL },
     { "unix:", NULL, 0, NULL },
-    { "unix:/"
-      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-      "aa"
-      "aaaaaaaaaaaa",
-      NULL, 0, NULL }, /* 108 bytes with no room for the end */
+    { LONG_PATH, &LONG_PATH[5], 0, NULL },
+    { LONG_PATH "a", NULL, 0, NULL }, /* leaves no room for the end */
     { "127.0.0.1", NULL, 0, NULL },
     { "8080", NULL, 0, NULL },
     { ":", NULL, 0, NULL },

@@ -1,18 +1,20 @@
 /* A directory as an origin, in a tree made for it:
  *
- *   outside.txt, outside/secret.txt       beside the root
- *   root/ index.html a.txt "sp ace.html" empty .hidden .well-known/x.txt café.txt fifo
- *         sub/ index.html page.html deep/file.css      bare/ (no index)   second/index.htm
- *         in.txt -> sub/page.html          indir -> sub          abs.txt -> ROOT/a.txt (absolute)   absdir -> ROOT/sub
- *         out.txt -> ../outside.txt        outdir -> ../outside  absout.txt -> /etc/hostname-like   loop -> loop
- *         app.js app.js.br app.js.gz       old.css old.css.gz (older)     photo.jpg photo.jpg.gz    z.txt z.txt.zst
+ *   outside.txt, outside/secret.txt, root2/near.txt      beside the root
+ *   root/  index.html a.txt "sp ace.html" empty .hidden .well-known/x.txt café.txt fifo
+ *          sub/ (index.html page.html deep/file.css)   bare/ (no index)   second/ (index.htm)
+ *          links that stay:   in.txt indir sub/up.txt; absolute: abs.txt absdir absroot
+ *          links that leave:  out.txt outdir sub/out2.txt; absolute: absout.txt absnear
+ *          siblings:          app.js (.br .gz) old.css (.gz, older) photo.jpg (.gz) z.txt (.zst)
  */
 #include "base/dates.h"
 #include "proxy/files_internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+
 #include <cmocka.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -70,19 +72,39 @@ static int set_up(void **state)
     assert_non_null(mkdtemp(made));
     assert_non_null(realpath(made, top));
     snprintf(root, sizeof root, "%s/root", top);
-    static const char *const dirs[] = { "root", "root/sub", "root/sub/deep", "root/bare", "root/second", "root/.well-known", "outside", "root2" };
+    static const char *const dirs[] = { "root",      "root/sub",    "root/sub/deep",
+                                        "root/bare", "root/second", "root/.well-known",
+                                        "outside",   "root2" };
     for (size_t i = 0; i < ARRAY_COUNT(dirs); i++)
         make_dir(dirs[i]);
     static const char *const files[][2] = {
-        { "outside.txt", "outside" },        { "outside/secret.txt", "secret" }, { "root2/near.txt", "near" },
-        { "root/index.html", "home" },       { "root/a.txt", "a file" },         { "root/sp ace.html", "space" },
-        { "root/empty", "" },                { "root/.hidden", "hidden" },       { "root/.well-known/x.txt", "known" },
-        { "root/.well-known/.y", "no" },     { "root/caf\xc3\xa9.txt", "cafe" }, { "root/sub/index.html", "sub home" },
-        { "root/sub/page.html", "page" },    { "root/sub/deep/file.css", "css" }, { "root/sub/.well-known", "no" },
-        { "root/second/index.htm", "second" }, { "root/app.js", "plain script" }, { "root/app.js.br", "br" },
-        { "root/app.js.gz", "gzipped" },     { "root/old.css", "plain style" },  { "root/old.css.gz", "old" },
-        { "root/photo.jpg", "photo" },       { "root/photo.jpg.gz", "packed" },  { "root/z.txt", "plain z" },
-        { "root/z.txt.zst", "zst" },         { "root/100%.txt", "percent" },     { "root/drawing.svgz", "svgz" },
+        { "outside.txt", "outside" },
+        { "outside/secret.txt", "secret" },
+        { "root2/near.txt", "near" },
+        { "root/index.html", "home" },
+        { "root/a.txt", "a file" },
+        { "root/sp ace.html", "space" },
+        { "root/empty", "" },
+        { "root/.hidden", "hidden" },
+        { "root/.well-known/x.txt", "known" },
+        { "root/.well-known/.y", "no" },
+        { "root/caf\xc3\xa9.txt", "cafe" },
+        { "root/sub/index.html", "sub home" },
+        { "root/sub/page.html", "page" },
+        { "root/sub/deep/file.css", "css" },
+        { "root/sub/.well-known", "no" },
+        { "root/second/index.htm", "second" },
+        { "root/app.js", "plain script" },
+        { "root/app.js.br", "br" },
+        { "root/app.js.gz", "gzipped" },
+        { "root/old.css", "plain style" },
+        { "root/old.css.gz", "old" },
+        { "root/photo.jpg", "photo" },
+        { "root/photo.jpg.gz", "packed" },
+        { "root/z.txt", "plain z" },
+        { "root/z.txt.zst", "zst" },
+        { "root/100%.txt", "percent" },
+        { "root/drawing.svgz", "svgz" },
     };
     for (size_t i = 0; i < ARRAY_COUNT(files); i++)
         put(files[i][0], files[i][1]);
@@ -114,7 +136,7 @@ static int tear_down(void **state)
     return system(command);
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------ */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 struct asked {
     struct arena arena;
@@ -134,7 +156,10 @@ static struct asked ask_with(struct ask q)
     struct header fields[4];
     struct headers request;
     char *used_root = q.root == NULL ? root : (char *)q.root;
-    struct config_origin origin = { .name = (char *)"files", .kind = ORIGIN_FILES, .root = used_root, .index_names = index_names,
+    struct config_origin origin = { .name = (char *)"files",
+                                    .kind = ORIGIN_FILES,
+                                    .root = used_root,
+                                    .index_names = index_names,
                                     .follows_symlinks = q.follows };
     headers_init(&request, fields, 4);
     if (q.accept_encoding != NULL)
@@ -142,7 +167,8 @@ static struct asked ask_with(struct ask q)
     if (q.if_none_match != NULL)
         assert_true(headers_add(&request, SLICE("If-None-Match"), slice_of(q.if_none_match)));
     if (q.if_modified_since != NULL)
-        assert_true(headers_add(&request, SLICE("If-Modified-Since"), slice_of(q.if_modified_since)));
+        assert_true(
+            headers_add(&request, SLICE("If-Modified-Since"), slice_of(q.if_modified_since)));
     arena_init(&got.arena);
     /* an exact copy, so that a byte read behind its end is noticed */
     size_t length = q.path_length > 0 ? q.path_length : strlen(q.path);
@@ -178,7 +204,7 @@ static void assert_slice(struct slice got, const char *expected)
     free(text);
 }
 
-/* ---- paths ------------------------------------------------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 struct path_row {
     const char *path;
@@ -321,9 +347,11 @@ static void test_links_may_be_followed(void **state)
 {
     (void)state;
     static const struct path_row rows[] = {
-        { "/out.txt", 200, "outside" },         { "/outdir/secret.txt", 200, "secret" }, { "/absout.txt", 200, "outside" },
-        { "/../outside.txt", 400, NULL },       { "/%2e%2e/outside.txt", 400, NULL },    { "/.hidden", 404, NULL },
-        { "/outdir", 301, "/outdir/" },         { "/bare/", 403, NULL },                 { "/a.txt", 200, "a file" },
+        { "/out.txt", 200, "outside" },       { "/outdir/secret.txt", 200, "secret" },
+        { "/absout.txt", 200, "outside" },    { "/../outside.txt", 400, NULL },
+        { "/%2e%2e/outside.txt", 400, NULL }, { "/.hidden", 404, NULL },
+        { "/outdir", 301, "/outdir/" },       { "/bare/", 403, NULL },
+        { "/a.txt", 200, "a file" },
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct asked got = ask_with((struct ask){ .path = rows[i].path, .follows = true });
@@ -371,10 +399,14 @@ static void test_location_is_no_other_host(void **state)
     static const struct {
         const char *path, *location;
     } rows[] = {
-        { "//evil.example/x", "/evil.example/x/" },   { "/\\evil.example", "/%5Cevil.example/" },
-        { "/a\r\nSet-Cookie: x", "/a%0D%0ASet-Cookie:%20x/" }, { "/caf\xc3\xa9", "/caf%C3%A9/" },
-        { "/%5Cevil", "/%5Cevil/" },                  { "/a/", "/a/" },
-        { "/a<b>\"c", "/a%3Cb%3E%22c/" },             { "/", "/" },
+        { "//evil.example/x", "/evil.example/x/" },
+        { "/\\evil.example", "/%5Cevil.example/" },
+        { "/a\r\nSet-Cookie: x", "/a%0D%0ASet-Cookie:%20x/" },
+        { "/caf\xc3\xa9", "/caf%C3%A9/" },
+        { "/%5Cevil", "/%5Cevil/" },
+        { "/a/", "/a/" },
+        { "/a<b>\"c", "/a%3Cb%3E%22c/" },
+        { "/", "/" },
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct arena a;
@@ -390,7 +422,8 @@ static void test_root_that_is_missing_is_500(void **state)
     struct asked got = ask_with((struct ask){ .path = "/a.txt", .root = path_in("nowhere") });
     assert_int_equal(got.answer.status, 500); /* not a 404, which would be remembered */
     done(&got);
-    got = ask_with((struct ask){ .path = "/a.txt", .root = path_in("current") }); /* the root itself may be a link */
+    got = ask_with((struct ask){ .path = "/a.txt",
+                                 .root = path_in("current") }); /* the root itself may be a link */
     assert_string_equal(got.body, "a file");
     done(&got);
 }
@@ -428,7 +461,7 @@ static void test_no_descriptor_is_500(void **state)
     done(&got);
 }
 
-/* ---- heads ------------------------------------------------------------------------------------------------------- */
+/* ---- heads ----------------------------------------------------------------------------------- */
 
 static void test_head_of_a_file(void **state)
 {
@@ -469,18 +502,23 @@ static void test_siblings(void **state)
     } rows[] = {
         { "/app.js", NULL, "plain script", "", "text/javascript; charset=utf-8", true },
         { "/app.js", "gzip", "gzipped", "gzip", "text/javascript; charset=utf-8", true },
-        { "/app.js", "gzip, deflate, br, zstd", "br", "br", "text/javascript; charset=utf-8", true },
+        { "/app.js", "gzip, deflate, br, zstd", "br", "br", "text/javascript; charset=utf-8",
+          true },
         { "/app.js", "br;q=0, gzip", "gzipped", "gzip", "text/javascript; charset=utf-8", true },
         { "/app.js", "identity", "plain script", "", "text/javascript; charset=utf-8", true },
         { "/app.js", "deflate", "plain script", "", "text/javascript; charset=utf-8", true },
-        { "/z.txt", "zstd", "zst", "zstd", "text/plain; charset=utf-8", true }, /* its time in whole seconds */
-        { "/old.css", "gzip", "plain style", "", "text/css; charset=utf-8", false }, /* made from an older file */
+        { "/z.txt", "zstd", "zst", "zstd", "text/plain; charset=utf-8",
+          true }, /* its time in whole seconds */
+        { "/old.css", "gzip", "plain style", "", "text/css; charset=utf-8",
+          false }, /* made from an older file */
         { "/photo.jpg", "gzip", "photo", "", "image/jpeg", false },
-        { "/app.js.gz", "gzip", "gzipped", "", "application/gzip", false }, /* asked for by name: as it is */
+        { "/app.js.gz", "gzip", "gzipped", "", "application/gzip",
+          false }, /* asked for by name: as it is */
         { "/a.txt", "gzip, br", "a file", "", "text/plain; charset=utf-8", false },
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
-        struct asked got = ask_with((struct ask){ .path = rows[i].path, .accept_encoding = rows[i].accepts });
+        struct asked got =
+            ask_with((struct ask){ .path = rows[i].path, .accept_encoding = rows[i].accepts });
         assert_int_equal(got.answer.status, 200);
         assert_string_equal(got.body, rows[i].body);
         assert_slice(got.answer.coding, rows[i].coding);
@@ -548,20 +586,24 @@ static void test_conditional(void **state)
         { "\"x\"", made, 200 }, /* If-None-Match decides alone */
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
-        struct asked got = ask_with(
-            (struct ask){ .path = "/a.txt", .if_none_match = rows[i].none_match, .if_modified_since = rows[i].modified_since });
+        struct asked got = ask_with((struct ask){ .path = "/a.txt",
+                                                  .if_none_match = rows[i].none_match,
+                                                  .if_modified_since = rows[i].modified_since });
         assert_int_equal(got.answer.status, rows[i].status);
-        assert_slice(got.answer.etag, "\"6553f100.1f4-6\""); /* RFC 9110 15.4.5: in the 304 as well */
+        assert_slice(got.answer.etag,
+                     "\"6553f100.1f4-6\""); /* RFC 9110 15.4.5: in the 304 as well */
         done(&got);
     }
     /* another coding's tag is another representation's */
     struct asked got = ask_with((struct ask){ .path = "/app.js", .accept_encoding = "br" });
     char *tag = slice_to_string(got.answer.etag);
     done(&got);
-    got = ask_with((struct ask){ .path = "/app.js", .accept_encoding = "gzip", .if_none_match = tag });
+    got = ask_with(
+        (struct ask){ .path = "/app.js", .accept_encoding = "gzip", .if_none_match = tag });
     assert_int_equal(got.answer.status, 200);
     done(&got);
-    got = ask_with((struct ask){ .path = "/app.js", .accept_encoding = "br", .if_none_match = tag });
+    got =
+        ask_with((struct ask){ .path = "/app.js", .accept_encoding = "br", .if_none_match = tag });
     assert_int_equal(got.answer.status, 304);
     assert_true(got.answer.varies);
     done(&got);
@@ -572,15 +614,24 @@ static void test_types(void **state)
 {
     (void)state;
     static const char *const rows[][2] = {
-        { "index.html", "text/html; charset=utf-8" }, { "A.HTM", "text/html; charset=utf-8" },
-        { "x.css", "text/css; charset=utf-8" },       { "x.mjs", "text/javascript; charset=utf-8" },
-        { "x.json", "application/json" },             { "x.svg", "image/svg+xml" },
-        { "x.tar.gz", "application/gzip" },           { "dir.html/x.woff2", "font/woff2" },
-        { "x.wasm", "application/wasm" },             { "x.webp", "image/webp" },
-        { "x.3gp", "video/3gpp" },                    { "x.zst", "application/zstd" },
-        { "README", "application/octet-stream" },     { "x.", "application/octet-stream" },
-        { "html", "application/octet-stream" },       { "", "application/octet-stream" },
-        { "x.averyveryverylongending", "application/octet-stream" }, { "x.unknown", "application/octet-stream" },
+        { "index.html", "text/html; charset=utf-8" },
+        { "A.HTM", "text/html; charset=utf-8" },
+        { "x.css", "text/css; charset=utf-8" },
+        { "x.mjs", "text/javascript; charset=utf-8" },
+        { "x.json", "application/json" },
+        { "x.svg", "image/svg+xml" },
+        { "x.tar.gz", "application/gzip" },
+        { "dir.html/x.woff2", "font/woff2" },
+        { "x.wasm", "application/wasm" },
+        { "x.webp", "image/webp" },
+        { "x.3gp", "video/3gpp" },
+        { "x.zst", "application/zstd" },
+        { "README", "application/octet-stream" },
+        { "x.", "application/octet-stream" },
+        { "html", "application/octet-stream" },
+        { "", "application/octet-stream" },
+        { "x.averyveryverylongending", "application/octet-stream" },
+        { "x.unknown", "application/octet-stream" },
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
         assert_slice(files_type_of(slice_of(rows[i][0])), rows[i][1]);

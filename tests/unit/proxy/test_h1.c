@@ -390,6 +390,28 @@ static void test_head_limit(void **state)
     assert_int_equal(x.request.head_bytes, limits.head_bytes);
 }
 
+/* A reload may make the limits smaller between two tries: the new ones hold, with nothing read
+ * amiss. */
+static void test_limits_may_shrink(void **state)
+{
+    (void)state;
+    struct h1_limits now = limits;
+    struct reading x = { .result = H1_MORE };
+    enum h1_cause cause;
+    struct slice target = SLICE("GET /23456789012345678901234567890");
+    headers_init(&x.request.headers, x.fields, FIELDS_MAX);
+    assert_int_equal(h1_read_request(&x.request, target, &now, &cause), H1_MORE);
+    now.target_bytes = 10;
+    assert_int_equal(h1_read_request(&x.request, target, &now, &cause), H1_BAD);
+    assert_int_equal(cause, H1_TARGET_LONG);
+    now = limits;
+    x.request.scanned = 0;
+    assert_int_equal(h1_read_request(&x.request, SLICE(HEAD "A: b"), &now, &cause), H1_MORE);
+    now.head_bytes = 20;
+    assert_int_equal(h1_read_request(&x.request, SLICE(HEAD "A: b\r\n\r\n"), &now, &cause), H1_BAD);
+    assert_int_equal(cause, H1_HEAD_LONG);
+}
+
 /* The storage given bounds the fields too, whatever the limit says. */
 static void test_storage_bounds_fields(void **state)
 {
@@ -445,6 +467,7 @@ int main(void)
         cmocka_unit_test(test_requests),
         cmocka_unit_test(test_fields_are_slices_of_the_head),
         cmocka_unit_test(test_head_limit),
+        cmocka_unit_test(test_limits_may_shrink),
         cmocka_unit_test(test_storage_bounds_fields),
         cmocka_unit_test(test_dripping_is_linear),
         cmocka_unit_test(test_causes_have_status_and_text),

@@ -1,17 +1,21 @@
-/* Sets of origins and the resolver: turns, rests, reloads, names that come and go. Names are looked up by a function of the test's. */
+/* Sets of origins and the resolver: turns, rests, reloads, names that come and go. Names are looked
+ * up by a function of the test's. */
 #include "base/clock.h"
 #include "proxy/origin_internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+
 #include <cmocka.h>
+
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- what the names are ------------------------------------------------------------------------------------------ */
+/* ---- what the names are
+ * ------------------------------------------------------------------------------------------ */
 
 static struct {
     pthread_mutex_t lock;
@@ -19,7 +23,7 @@ static struct {
     unsigned address_count; /* for every name but "…invalid"; 0: look-ups fail */
     unsigned last_byte;     /* 10.0.0.x of the first address */
     unsigned lookups, finished;
-    bool is_held;           /* look-ups wait */
+    bool is_held; /* look-ups wait */
 } names = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
 static bool look_up(const char *host, uint16_t port, struct resolve_answer *out, const char **why)
@@ -61,7 +65,8 @@ static void hold_names(bool is_held)
     pthread_mutex_unlock(&names.lock);
 }
 
-/* Until `more` look-ups that begin from now on have ended; the first of them may have begun before a change. */
+/* Until `more` look-ups that begin from now on have ended; the first of them may have begun before
+ * a change. */
 static void wait_for_lookups(unsigned more)
 {
     pthread_mutex_lock(&names.lock);
@@ -71,7 +76,8 @@ static void wait_for_lookups(unsigned more)
     pthread_mutex_unlock(&names.lock);
 }
 
-/* ---- configurations ---------------------------------------------------------------------------------------------- */
+/* ---- configurations
+ * ---------------------------------------------------------------------------------------------- */
 
 enum { SERVERS_MAX = 4 };
 struct made {
@@ -92,7 +98,11 @@ static void add_server(struct made *m, const char *host, uint16_t port)
 
 static void make(struct made *m, const char *name)
 {
-    *m = (struct made){ .origin = { .name = (char *)name, .kind = ORIGIN_SERVERS, .idle_timeout_ms = 4000, .idle_count = 8, .resolve_ttl_ms = 3600000 } };
+    *m = (struct made){ .origin = { .name = (char *)name,
+                                    .kind = ORIGIN_SERVERS,
+                                    .idle_timeout_ms = 4000,
+                                    .idle_count = 8,
+                                    .resolve_ttl_ms = 3600000 } };
 }
 
 static const char *chosen(struct origin *o, const struct origin_server *not_this, int64_t now_ms)
@@ -132,7 +142,7 @@ static void see(void *to, const struct origin_figures *f)
     seen->at[seen->count++] = *f;
 }
 
-/* ---- choosing ---------------------------------------------------------------------------------------------------- */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
 static void test_round_robin(void **state)
 {
@@ -167,8 +177,9 @@ static void test_refused_server_rests_for_a_second(void **state)
         enum reason why;
         bool rests;
     } rows[] = {
-        { REASON_ORIGIN_REFUSED, true }, { REASON_ORIGIN_CONNECT_SLOW, true }, { REASON_ORIGIN_UNRESOLVED, true },
-        { REASON_ORIGIN_SLOW, false },   { REASON_ORIGIN_CUT, false },         { REASON_ORIGIN_BUSY, false },
+        { REASON_ORIGIN_REFUSED, true },    { REASON_ORIGIN_CONNECT_SLOW, true },
+        { REASON_ORIGIN_UNRESOLVED, true }, { REASON_ORIGIN_SLOW, false },
+        { REASON_ORIGIN_CUT, false },       { REASON_ORIGIN_BUSY, false },
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct origin_server *bad = server_called(o, "10.0.0.2:8080");
@@ -203,7 +214,8 @@ static void test_second_try_goes_elsewhere(void **state)
     struct origin_server *first = origin_choose(o, NULL);
     assert_string_equal(chosen(o, first, 0), "10.0.0.1:8080"); /* there is no elsewhere */
     origin_server_count_fault(first, REASON_ORIGIN_REFUSED);
-    assert_string_equal(chosen(o, NULL, 0), "10.0.0.1:8080"); /* all of them rest: tried all the same */
+    assert_string_equal(chosen(o, NULL, 0),
+                        "10.0.0.1:8080"); /* all of them rest: tried all the same */
     origin_server_unref(&first);
     origins_free(&set);
 
@@ -215,7 +227,8 @@ static void test_second_try_goes_elsewhere(void **state)
         assert_string_equal(chosen(o, first, 0), "10.0.0.2:8080");
     struct origin_server *second = server_called(o, "10.0.0.2:8080");
     origin_server_count_fault(second, REASON_ORIGIN_REFUSED);
-    assert_string_equal(chosen(o, first, clock_mono_ms()), "10.0.0.2:8080"); /* even one that rests, before the same again */
+    assert_string_equal(chosen(o, first, clock_mono_ms()),
+                        "10.0.0.2:8080"); /* even one that rests, before the same again */
     origin_server_unref(&first);
     origin_server_unref(&second);
     origins_free(&set);
@@ -241,7 +254,7 @@ static void test_same_server_twice_has_two_turns(void **state)
     origins_free(&set);
 }
 
-/* ---- reloads ----------------------------------------------------------------------------------------------------- */
+/* ---- reloads --------------------------------------------------------------------------------- */
 
 static void test_reload_keeps_figures(void **state)
 {
@@ -316,11 +329,21 @@ static void test_another_origin_does_not_inherit(void **state)
 static void test_figures_of_a_directory_and_of_states(void **state)
 {
     (void)state;
-    struct config_address servers[] = { { .kind = ADDRESS_TCP, .host = (char *)"10.0.0.1", .port = 80, .text = (char *)"http://10.0.0.1" },
-                                        { .kind = ADDRESS_TCP, .host = (char *)"name.invalid", .port = 80 } };
-    struct config_origin origins[] = { { .name = (char *)"files", .kind = ORIGIN_FILES, .root = (char *)"/srv" },
-                                       { .name = (char *)"app", .kind = ORIGIN_SERVERS, .servers = servers, .server_count = 2,
-                                         .resolve_ttl_ms = 3600000 } };
+    struct config_address servers[] = {
+        { .kind = ADDRESS_TCP,
+          .host = (char *)"10.0.0.1",
+          .port = 80,
+          .text = (char *)"http://10.0.0.1" },
+        { .kind = ADDRESS_TCP, .host = (char *)"name.invalid", .port = 80 }
+    };
+    struct config_origin origins[] = {
+        { .name = (char *)"files", .kind = ORIGIN_FILES, .root = (char *)"/srv" },
+        { .name = (char *)"app",
+          .kind = ORIGIN_SERVERS,
+          .servers = servers,
+          .server_count = 2,
+          .resolve_ttl_ms = 3600000 }
+    };
     struct config config = { .origins = origins, .origin_count = 2 };
     struct origins *set = origins_new_with(&config, NULL, look_up);
     struct origin_server *s = origin_choose(origins_find(set, &origins[1]), NULL);
@@ -338,7 +361,7 @@ static void test_figures_of_a_directory_and_of_states(void **state)
     origins_free(&set);
 }
 
-/* ---- addresses --------------------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static void test_unix_sockets(void **state)
 {
@@ -387,7 +410,8 @@ static void test_addresses_take_turns_and_rest(void **state)
         assert_int_not_equal(resolve_name_next(n, 1001).id, first.id);
     for (unsigned i = 0; i < 2; i++)
         resolve_name_rest(n, resolve_name_next(n, 1001).id, 1001);
-    assert_int_not_equal(resolve_name_next(n, 1001).address.length, 0); /* all rest: tried all the same */
+    assert_int_not_equal(resolve_name_next(n, 1001).address.length,
+                         0); /* all rest: tried all the same */
     bool is_back = false;
     for (unsigned i = 0; i < 3; i++)
         is_back |= resolve_name_next(n, 1000 + RESOLVE_ADDRESS_REST_MS).id == first.id;
@@ -427,7 +451,7 @@ static void test_last_good_addresses_stay(void **state)
     wait_for_lookups(3);
     struct origin_address a = origin_server_address(s);
     assert_int_equal(v4_of(&a), 0x0a000001);
-    set_names(1, 99); /* it moved */
+    set_names(1, 99);    /* it moved */
     wait_for_lookups(3); /* the second of them saw it, and was published before the third began */
     a = origin_server_address(s);
     assert_int_equal(v4_of(&a), 0x0a000063);
@@ -520,7 +544,9 @@ static void test_threads(void **state)
     pthread_t threads[2];
     workers_end = false;
     for (size_t i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, work, origin_choose(origins_find(set, &m.origin), NULL)), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, work,
+                                        origin_choose(origins_find(set, &m.origin), NULL)),
+                         0);
     for (unsigned i = 0; i < 10; i++) {
         set_names(1 + i % 4, 1 + i);
         wait_for_lookups(1);

@@ -1,10 +1,13 @@
-/* Connections to servers and the pool of idle ones, over real loopback sockets and a loop that the test turns. */
+/* Connections to servers and the pool of idle ones, over real loopback sockets and a loop that the
+ * test turns. */
 #include "base/clock.h"
 #include "proxy/origin_internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+
 #include <cmocka.h>
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <event2/event.h>
@@ -41,8 +44,13 @@ static struct stats_sum counted(const struct fixture *f)
 
 static void make_set(struct fixture *f, struct config_address *servers, size_t count)
 {
-    struct config_origin origin = { .name = (char *)"app", .kind = ORIGIN_SERVERS, .servers = servers, .server_count = count,
-                                    .idle_timeout_ms = IDLE_MS, .idle_count = IDLE_MAX, .resolve_ttl_ms = 3600000 };
+    struct config_origin origin = { .name = (char *)"app",
+                                    .kind = ORIGIN_SERVERS,
+                                    .servers = servers,
+                                    .server_count = count,
+                                    .idle_timeout_ms = IDLE_MS,
+                                    .idle_count = IDLE_MAX,
+                                    .resolve_ttl_ms = 3600000 };
     struct config config = { .origins = &origin, .origin_count = 1 };
     f->set = origins_new_with(&config, NULL, resolve_lookup);
     f->server = origin_choose(origins_find(f->set, &origin), NULL);
@@ -70,7 +78,9 @@ static struct fixture *begin_tcp(struct fixture *f)
     assert_int_equal(bind(f->listening, (struct sockaddr *)&at, size), 0);
     assert_int_equal(listen(f->listening, 64), 0);
     assert_int_equal(getsockname(f->listening, (struct sockaddr *)&at, &size), 0);
-    struct config_address server = { .kind = ADDRESS_TCP, .host = (char *)"127.0.0.1", .port = ntohs(at.sin_port) };
+    struct config_address server = { .kind = ADDRESS_TCP,
+                                     .host = (char *)"127.0.0.1",
+                                     .port = ntohs(at.sin_port) };
     make_set(f, &server, 1);
     return f;
 }
@@ -109,7 +119,7 @@ static void end(struct fixture *f)
     }
 }
 
-/* ---- driving ----------------------------------------------------------------------------------------------------- */
+/* ---- driving --------------------------------------------------------------------------------- */
 
 struct watch {
     unsigned events;
@@ -178,7 +188,7 @@ static bool is_closed(int peer)
     return recv(peer, &byte, 1, 0) <= 0;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void test_reuse(void **state)
 {
@@ -491,7 +501,8 @@ static void test_unix_socket(void **state)
     end(&f);
 }
 
-/* A unix socket's queue is short and connect() does not wait for it: it is tried again until there is room. */
+/* A unix socket's queue is short and connect() does not wait for it: it is tried again until there
+ * is room. */
 static void test_unix_socket_with_a_full_queue(void **state)
 {
     (void)state;
@@ -544,10 +555,12 @@ static void test_no_descriptor_is_busy(void **state)
     end(&f);
 }
 
-/* A name with two addresses, of which one refuses, like localhost with a server on 127.0.0.1 only: it costs one try, then it rests. */
+/* A name with two addresses, of which one refuses, like localhost with a server on 127.0.0.1 only:
+ * it costs one try, then it rests. */
 static uint16_t two_addresses_port;
 
-static bool two_addresses(const char *host, uint16_t port, struct resolve_answer *out, const char **why)
+static bool two_addresses(const char *host, uint16_t port, struct resolve_answer *out,
+                          const char **why)
 {
     (void)host;
     (void)port;
@@ -555,8 +568,10 @@ static bool two_addresses(const char *host, uint16_t port, struct resolve_answer
     out->count = 2;
     for (int i = 0; i < 2; i++) {
         out->at[i].length = sizeof(struct sockaddr_in);
-        out->at[i].at.v4 = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(two_addresses_port),
-                                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK + (i == 0)) };
+        out->at[i].at.v4 =
+            (struct sockaddr_in){ .sin_family = AF_INET,
+                                  .sin_port = htons(two_addresses_port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK + (i == 0)) };
     }
     return true;
 }
@@ -568,8 +583,14 @@ static void test_address_that_refuses_rests(void **state)
     struct watch w;
     begin_tcp(&f);
     two_addresses_port = ntohs(origin_server_address(f.server).at.v4.sin_port);
-    struct config_address server = { .kind = ADDRESS_TCP, .host = (char *)"two.example", .port = 80 };
-    struct config_origin origin = { .name = (char *)"app", .servers = &server, .server_count = 1, .idle_count = IDLE_MAX, .resolve_ttl_ms = 3600000 };
+    struct config_address server = { .kind = ADDRESS_TCP,
+                                     .host = (char *)"two.example",
+                                     .port = 80 };
+    struct config_origin origin = { .name = (char *)"app",
+                                    .servers = &server,
+                                    .server_count = 1,
+                                    .idle_count = IDLE_MAX,
+                                    .resolve_ttl_ms = 3600000 };
     struct config config = { .origins = &origin, .origin_count = 1 };
     struct origins *set = origins_new_with(&config, NULL, two_addresses);
     origin_server_unref(&f.server);
@@ -601,7 +622,8 @@ static void test_pool_outlived_by_a_connection(void **state)
     end(&f);
 }
 
-/* Idle connections hold their server beyond a reload that drops it, until they have idled too long. */
+/* Idle connections hold their server beyond a reload that drops it, until they have idled too long.
+ */
 static void test_server_dropped_by_a_reload(void **state)
 {
     (void)state;
