@@ -1,6 +1,8 @@
-/* admin/client.c: `larder stat | reload | purge`: the commands that ask a running Larder over its admin port.
+/* admin/client.c: `larder stat | reload | purge`: the commands that ask a running Larder over its
+ * admin port.
  *
- * Exit status: 0 done; 1 refused, or a purge that found nothing; 2 wrong arguments, or nobody answers.
+ * Exit status: 0 done; 1 refused, or a purge that found nothing; 2 wrong arguments, or nobody
+ * answers.
  */
 #include "admin/admin.h"
 #include "admin/client_internal.h"
@@ -12,17 +14,30 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EXIT_DONE = 0, EXIT_REFUSED = 1, EXIT_TROUBLE = 2, ANSWER_MS = 5000, RELOAD_MS = 60000, WATCH_S = 2, WATCH_MAX_S = 3600 };
+enum {
+    EXIT_DONE = 0,
+    EXIT_REFUSED = 1,
+    EXIT_TROUBLE = 2,
+    ANSWER_MS = 5000,
+    RELOAD_MS = 60000,
+    WATCH_S = 2,
+    WATCH_MAX_S = 3600
+};
 
 static const char stat_usage[] =
     "usage: larder stat [--admin ADDRESS] [--token TOKEN] [--json | --watch [SECONDS]]\n"
-    "  the main figures of a running Larder; --json all of them; --watch again and again, with rates per second\n";
-static const char reload_usage[] = "usage: larder reload [--admin ADDRESS] [--token TOKEN]\n"
-                                   "  a running Larder reads its configuration anew; a wrong one is refused and told\n";
-static const char purge_usage[] = "usage: larder purge URL [--host HOST] [--admin ADDRESS] [--token TOKEN]\n"
-                                  "  drops what is stored for http://host/path, all variants; or for /path with --host\n";
-static const char common_usage[] = "  ADDRESS is admin.listen: 127.0.0.1:6081 when not given, or LARDER_ADMIN in the environment; unix:/path too\n"
-                                   "  TOKEN is admin.token, or LARDER_ADMIN_TOKEN in the environment (which other users cannot see)\n";
+    "  the main figures of a running Larder; --json all of them; --watch again and again, with "
+    "rates per second\n";
+static const char reload_usage[] =
+    "usage: larder reload [--admin ADDRESS] [--token TOKEN]\n"
+    "  a running Larder reads its configuration anew; a wrong one is refused and told\n";
+static const char purge_usage[] =
+    "usage: larder purge URL [--host HOST] [--admin ADDRESS] [--token TOKEN]\n"
+    "  drops what is stored for http://host/path, all variants; or for /path with --host\n";
+static const char common_usage[] = "  ADDRESS is admin.listen: 127.0.0.1:6081 when not given, or "
+                                   "LARDER_ADMIN in the environment; unix:/path too\n"
+                                   "  TOKEN is admin.token, or LARDER_ADMIN_TOKEN in the "
+                                   "environment (which other users cannot see)\n";
 
 struct arguments {
     const char *usage;
@@ -32,7 +47,7 @@ struct arguments {
     bool takes_url, takes_stat; /* which of the above this command has */
 };
 
-/* ---- arguments --------------------------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 static void print_usage(const struct arguments *a, FILE *out)
 {
@@ -40,11 +55,13 @@ static void print_usage(const struct arguments *a, FILE *out)
     fputs(common_usage, out);
 }
 
-/* "--name value" or "--name=value". 1 and *value, 0 when it is another argument, -1 when the value is missing. */
+/* "--name value" or "--name=value". 1 and *value, 0 when it is another argument, -1 when the value
+ * is missing. */
 static int option_value(int argc, char **argv, int *i, const char *name, const char **value)
 {
     size_t length = strlen(name);
-    if (strncmp(argv[*i], name, length) != 0 || (argv[*i][length] != '\0' && argv[*i][length] != '='))
+    if (strncmp(argv[*i], name, length) != 0 ||
+        (argv[*i][length] != '\0' && argv[*i][length] != '='))
         return 0;
     if (argv[*i][length] == '=')
         *value = argv[*i] + length + 1;
@@ -77,7 +94,8 @@ static bool read_argument(struct arguments *a, int argc, char **argv, int *i)
 {
     const char *arg = argv[*i];
     int got;
-    if ((got = option_value(argc, argv, i, "--admin", &a->where)) != 0 || (got = option_value(argc, argv, i, "--token", &a->token)) != 0)
+    if ((got = option_value(argc, argv, i, "--admin", &a->where)) != 0 ||
+        (got = option_value(argc, argv, i, "--token", &a->token)) != 0)
         return got > 0;
     if (a->takes_url && (got = option_value(argc, argv, i, "--host", &a->host)) != 0)
         return got > 0;
@@ -119,7 +137,7 @@ static int read_arguments(struct arguments *a, int argc, char **argv)
     return EXIT_TROUBLE;
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------ */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static bool ask(const struct client_request *r, struct client_answer *answer)
 {
@@ -153,12 +171,16 @@ static json_t *body_of(const struct client_answer *answer)
     return body;
 }
 
-/* ---- stat -------------------------------------------------------------------------------------------------------- */
+/* ---- stat ------------------------------------------------------------------------------------ */
 
 /* One look. *status is the exit status so far; NULL ends the command. */
 static json_t *look(const struct arguments *a, int *status)
 {
-    struct client_request r = { .where = a->where, .token = a->token, .method = "GET", .path = "/stats", .deadline_ms = ANSWER_MS };
+    struct client_request r = { .where = a->where,
+                                .token = a->token,
+                                .method = "GET",
+                                .path = "/stats",
+                                .deadline_ms = ANSWER_MS };
     struct client_answer answer;
     json_t *stats = NULL;
     *status = EXIT_TROUBLE;
@@ -213,15 +235,14 @@ int admin_command_stat(int argc, char **argv)
     return status;
 }
 
-/* ---- reload ------------------------------------------------------------------------------------------------------ */
+/* ---- reload ---------------------------------------------------------------------------------- */
 
 static void print_lines(const json_t *lines, FILE *out, const char *before)
 {
     size_t i;
     json_t *line;
-    json_array_foreach(lines, i, line)
-        if (json_is_string(line))
-            fprintf(out, "%s%s\n", before, json_string_value(line));
+    json_array_foreach(lines, i, line) if (json_is_string(line))
+        fprintf(out, "%s%s\n", before, json_string_value(line));
 }
 
 static int tell_reload(const struct client_answer *answer)
@@ -231,7 +252,8 @@ static int tell_reload(const struct client_answer *answer)
         return EXIT_TROUBLE;
     int status = EXIT_REFUSED;
     if (json_is_true(json_object_get(body, "reloaded"))) {
-        printf("configuration %lld is in force\n", (long long)json_integer_value(json_object_get(body, "generation")));
+        printf("configuration %lld is in force\n",
+               (long long)json_integer_value(json_object_get(body, "generation")));
         print_lines(json_object_get(body, "restart_needed"), stdout, "not in force yet: ");
         status = EXIT_DONE;
     } else {
@@ -249,7 +271,11 @@ int admin_command_reload(int argc, char **argv)
     if (status >= 0)
         return status;
     /* a reload may look up names */
-    struct client_request r = { .where = a.where, .token = a.token, .method = "POST", .path = "/reload", .deadline_ms = RELOAD_MS };
+    struct client_request r = { .where = a.where,
+                                .token = a.token,
+                                .method = "POST",
+                                .path = "/reload",
+                                .deadline_ms = RELOAD_MS };
     struct client_answer answer;
     if (!ask(&r, &answer))
         return EXIT_TROUBLE;
@@ -262,7 +288,7 @@ int admin_command_reload(int argc, char **argv)
     return status;
 }
 
-/* ---- purge ------------------------------------------------------------------------------------------------------- */
+/* ---- purge ----------------------------------------------------------------------------------- */
 
 static int tell_purge(const struct client_answer *answer)
 {
@@ -296,7 +322,12 @@ int admin_command_purge(int argc, char **argv)
         fprintf(stderr, "larder: the URL is not UTF-8; write other bytes as %%XX\n");
         return EXIT_TROUBLE;
     }
-    struct client_request r = { .where = a.where, .token = a.token, .method = "POST", .path = "/purge", .body = body, .deadline_ms = ANSWER_MS };
+    struct client_request r = { .where = a.where,
+                                .token = a.token,
+                                .method = "POST",
+                                .path = "/purge",
+                                .body = body,
+                                .deadline_ms = ANSWER_MS };
     struct client_answer answer;
     bool answered = ask(&r, &answer);
     free(body);

@@ -1,5 +1,6 @@
-/* admin/client_http.c: see client_internal.h. What it talks to is Larder's own admin port, so it understands what that sends
- * (Content-Length, or until the close) and says so when something else answers.
+/* admin/client_http.c: see client_internal.h. What it talks to is Larder's own admin port, so it
+ * understands what that sends (Content-Length, or until the close) and says so when something else
+ * answers.
  */
 #include "admin/client_internal.h"
 
@@ -20,7 +21,7 @@ struct target {
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 };
 
-/* ---- where ------------------------------------------------------------------------------------------------------- */
+/* ---- where ----------------------------------------------------------------------------------- */
 
 static bool read_unix(struct slice text, struct target *t)
 {
@@ -47,12 +48,14 @@ static bool read_where(const char *where, struct target *t)
     const char *colon = memrchr(text.ptr, ':', text.len);
     if (colon == NULL)
         return false;
-    struct slice host = slice_from(text.ptr, colon), number = slice_from(colon + 1, text.ptr + text.len);
+    struct slice host = slice_from(text.ptr, colon),
+                 number = slice_from(colon + 1, text.ptr + text.len);
     if (host.len >= 2 && host.ptr[0] == '[' && host.ptr[host.len - 1] == ']')
         host = (struct slice){ host.ptr + 1, host.len - 2 };
     else if (slice_find(host, ':') < host.len)
         return false;
-    if (!slice_to_u64(number, &port) || port == 0 || port > UINT16_MAX || host.len >= sizeof t->host)
+    if (!slice_to_u64(number, &port) || port == 0 || port > UINT16_MAX ||
+        host.len >= sizeof t->host)
         return false;
     snprintf(t->host, sizeof t->host, SLICE_FMT, SLICE_ARG(host));
     if (slice_is_empty(host)) /* ":6081" */
@@ -61,7 +64,7 @@ static bool read_where(const char *where, struct target *t)
     return true;
 }
 
-/* ---- sockets, with a deadline ------------------------------------------------------------------------------------ */
+/* ---- sockets, with a deadline ---------------------------------------------------------------- */
 
 /* 0, or an errno. */
 static int wait_for(int fd, short events, int64_t until_ms)
@@ -100,7 +103,8 @@ static int connect_to(const struct sockaddr *address, socklen_t length, int64_t 
 
 static int connect_tcp(const struct target *t, int64_t until_ms, const char **why)
 {
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV }, *list = NULL;
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV },
+                    *list = NULL;
     int error = getaddrinfo(t->host, t->port, &hints, &list);
     if (error != 0) {
         *why = gai_strerror(error);
@@ -141,7 +145,7 @@ static int send_all(int fd, const char *bytes, size_t length, int64_t until_ms)
     return 0;
 }
 
-/* ---- the answer -------------------------------------------------------------------------------------------------- */
+/* ---- the answer ------------------------------------------------------------------------------ */
 
 static struct slice next_line(struct slice *rest)
 {
@@ -159,11 +163,13 @@ static int not_ours(const char *what, char why[CLIENT_WHY_BYTES])
     return -1;
 }
 
-int client_read_answer(char *bytes, size_t length, bool at_end, struct client_answer *answer, char why[CLIENT_WHY_BYTES])
+int client_read_answer(char *bytes, size_t length, bool at_end, struct client_answer *answer,
+                       char why[CLIENT_WHY_BYTES])
 {
     const char *end = length < 4 ? NULL : memmem(bytes, length, "\r\n\r\n", 4);
     if (end == NULL)
-        return at_end || length > (64 << 10) ? not_ours("its answer has no end of its head", why) : 0;
+        return at_end || length > (64 << 10) ? not_ours("its answer has no end of its head", why)
+                                             : 0;
     struct slice head = slice_from(bytes, end), line = next_line(&head);
     uint64_t status = 0, body_length = UINT64_MAX;
     if (!slice_has_prefix(line, SLICE("HTTP/1.")) || line.len < 12 || line.ptr[8] != ' ' ||
@@ -174,7 +180,9 @@ int client_read_answer(char *bytes, size_t length, bool at_end, struct client_an
         size_t colon = slice_find(line, ':');
         if (colon == line.len)
             continue;
-        struct slice name = { line.ptr, colon }, value = slice_trim((struct slice){ line.ptr + colon + 1, line.len - colon - 1 });
+        struct slice name = { line.ptr, colon },
+                     value =
+                         slice_trim((struct slice){ line.ptr + colon + 1, line.len - colon - 1 });
         if (slice_equal_nocase(name, SLICE("Transfer-Encoding")))
             return not_ours("it sends in chunks", why);
         if (slice_equal_nocase(name, SLICE("Content-Length")) && !slice_to_u64(value, &body_length))
@@ -189,13 +197,15 @@ int client_read_answer(char *bytes, size_t length, bool at_end, struct client_an
         snprintf(why, CLIENT_WHY_BYTES, "the admin port closed in the middle of its answer");
         return -1;
     }
-    *answer = (struct client_answer){ (int)status, bytes + from, body_length == UINT64_MAX ? have : (size_t)body_length };
+    *answer = (struct client_answer){ (int)status, bytes + from,
+                                      body_length == UINT64_MAX ? have : (size_t)body_length };
     answer->body[answer->length] = '\0';
     return 1;
 }
 
 /* 1, or -1 and a sentence. `*bytes` grows with what comes. */
-static int receive(int fd, int64_t until_ms, char **bytes, struct client_answer *answer, char why[CLIENT_WHY_BYTES])
+static int receive(int fd, int64_t until_ms, char **bytes, struct client_answer *answer,
+                   char why[CLIENT_WHY_BYTES])
 {
     size_t length = 0, capacity = 0;
     for (;;) {
@@ -206,7 +216,10 @@ static int receive(int fd, int64_t until_ms, char **bytes, struct client_answer 
             *bytes = xrealloc(*bytes, capacity);
         }
         ssize_t n = recv(fd, *bytes + length, capacity - length - 1, 0);
-        int error = n >= 0 ? 0 : errno == EAGAIN ? wait_for(fd, POLLIN, until_ms) : errno == EINTR ? 0 : errno;
+        int error = n >= 0            ? 0
+                    : errno == EAGAIN ? wait_for(fd, POLLIN, until_ms)
+                    : errno == EINTR  ? 0
+                                      : errno;
         if (error != 0) {
             snprintf(why, CLIENT_WHY_BYTES, "no answer from the admin port: %s",
                      error == ETIMEDOUT ? "it took too long" : strerror(error));
@@ -238,19 +251,21 @@ static char *compose(const struct client_request *r, const struct target *t)
         fprintf(out, "Authorization: Bearer %s\r\n", r->token);
     if (r->body != NULL)
         fprintf(out, "Content-Type: application/json\r\n");
-    fprintf(out, "Content-Length: %zu\r\n\r\n%s", r->body == NULL ? 0 : strlen(r->body), r->body == NULL ? "" : r->body);
+    fprintf(out, "Content-Length: %zu\r\n\r\n%s", r->body == NULL ? 0 : strlen(r->body),
+            r->body == NULL ? "" : r->body);
     fclose(out);
     return text;
 }
 
-static bool converse(int fd, const struct client_request *r, const struct target *t, int64_t until_ms, struct client_answer *answer,
-                     char why[CLIENT_WHY_BYTES])
+static bool converse(int fd, const struct client_request *r, const struct target *t,
+                     int64_t until_ms, struct client_answer *answer, char why[CLIENT_WHY_BYTES])
 {
     char *request = compose(r, t), *bytes = NULL;
     int error = send_all(fd, request, strlen(request), until_ms);
     free(request);
     /* a server that refuses may close before it has read all: its answer is there all the same */
-    bool is_whole = (error == 0 || error == EPIPE || error == ECONNRESET) && receive(fd, until_ms, &bytes, answer, why) > 0;
+    bool is_whole = (error == 0 || error == EPIPE || error == ECONNRESET) &&
+                    receive(fd, until_ms, &bytes, answer, why) > 0;
     if (is_whole)
         answer->body = xstrdup(answer->body);
     else if (error != 0 && error != EPIPE && error != ECONNRESET)
@@ -259,7 +274,8 @@ static bool converse(int fd, const struct client_request *r, const struct target
     return is_whole;
 }
 
-bool client_ask(const struct client_request *r, struct client_answer *answer, char why[CLIENT_WHY_BYTES])
+bool client_ask(const struct client_request *r, struct client_answer *answer,
+                char why[CLIENT_WHY_BYTES])
 {
     struct target t;
     int64_t until_ms = clock_mono_ms() + r->deadline_ms;
@@ -270,12 +286,18 @@ bool client_ask(const struct client_request *r, struct client_answer *answer, ch
             return false;
         }
     if (!read_where(r->where, &t)) {
-        snprintf(why, CLIENT_WHY_BYTES, "\"%.200s\" is no address; it looks like 127.0.0.1:6081, [::1]:6081 or unix:/run/larder/admin.sock", r->where);
+        snprintf(why, CLIENT_WHY_BYTES,
+                 "\"%.200s\" is no address; it looks like 127.0.0.1:6081, [::1]:6081 or "
+                 "unix:/run/larder/admin.sock",
+                 r->where);
         return false;
     }
     int fd = t.is_unix ? connect_unix(&t, until_ms, &cause) : connect_tcp(&t, until_ms, &cause);
     if (fd < 0) {
-        snprintf(why, CLIENT_WHY_BYTES, "cannot reach the admin port at %.200s: %s; is larder running, and is admin.listen the same?", r->where, cause);
+        snprintf(why, CLIENT_WHY_BYTES,
+                 "cannot reach the admin port at %.200s: %s; is larder running, and is "
+                 "admin.listen the same?",
+                 r->where, cause);
         return false;
     }
     bool is_whole = converse(fd, r, &t, until_ms, answer, why);

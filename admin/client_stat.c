@@ -51,7 +51,8 @@ static double seconds_between(const json_t *before, const json_t *now)
     return s > 0 ? (double)s : 0;
 }
 
-static void print_rate(const json_t *now, const json_t *before, const char *path, enum show show, FILE *out)
+static void print_rate(const json_t *now, const json_t *before, const char *path, enum show show,
+                       FILE *out)
 {
     double seconds = seconds_between(before, now);
     if (seconds <= 0)
@@ -65,7 +66,8 @@ static void print_rate(const json_t *now, const json_t *before, const char *path
     fprintf(out, "%*s/s", RATE_WIDTH, text);
 }
 
-static void print_counter(const json_t *now, const json_t *before, const char *name, const char *path, enum show show, FILE *out)
+static void print_counter(const json_t *now, const json_t *before, const char *name,
+                          const char *path, enum show show, FILE *out)
 {
     char text[40];
     if (show == SHOW_BYTES)
@@ -132,13 +134,15 @@ static void print_rows(const json_t *now, const json_t *before, FILE *out)
         if (rows[i].path == NULL)
             fprintf(out, "%s\n", rows[i].name);
         else
-            print_counter(now, rows[i].has_rate ? before : NULL, rows[i].name, rows[i].path, rows[i].show, out);
+            print_counter(now, rows[i].has_rate ? before : NULL, rows[i].name, rows[i].path,
+                          rows[i].show, out);
     }
 }
 
 static void print_server(const char *origin, const json_t *s, FILE *out)
 {
-    const char *server = json_string_value(json_object_get(s, "server")), *state = json_string_value(json_object_get(s, "state")),
+    const char *server = json_string_value(json_object_get(s, "server")),
+               *state = json_string_value(json_object_get(s, "state")),
                *why = json_string_value(json_object_get(s, "why"));
     const json_t *mean = json_object_get(s, "head_mean_ms");
     char requests[40], faults[40], head[40] = "-";
@@ -146,8 +150,8 @@ static void print_server(const char *origin, const json_t *s, FILE *out)
     with_commas(figure(s, "faults"), faults);
     if (json_is_number(mean))
         snprintf(head, sizeof head, "%.2f ms", json_number_value(mean));
-    fprintf(out, "  %s %s  %s  requests %s  faults %s  head %s", origin, server == NULL ? "?" : server, state == NULL ? "?" : state, requests,
-            faults, head);
+    fprintf(out, "  %s %s  %s  requests %s  faults %s  head %s", origin,
+            server == NULL ? "?" : server, state == NULL ? "?" : state, requests, faults, head);
     if (why != NULL && why[0] != '\0')
         fprintf(out, "  last fault: %s", why);
     fputc('\n', out);
@@ -169,9 +173,12 @@ void client_print_stat(const json_t *now, const json_t *before, FILE *out)
 {
     const char *version = json_string_value(json_object_get(now, "version"));
     int64_t up = figure(now, "uptime_s"), workers = figure(now, "worker_count");
-    fprintf(out, "larder %s  pid %" PRId64 "  up %" PRId64 "d %02d:%02d:%02d  configuration %" PRId64 "  %" PRId64 " worker%s\n",
-            version == NULL ? "?" : version, figure(now, "pid"), up / 86400, (int)(up / 3600 % 24), (int)(up / 60 % 60), (int)(up % 60),
-            figure(now, "generation"), workers, workers == 1 ? "" : "s");
+    fprintf(out,
+            "larder %s  pid %" PRId64 "  up %" PRId64 "d %02d:%02d:%02d  configuration %" PRId64
+            "  %" PRId64 " worker%s\n",
+            version == NULL ? "?" : version, figure(now, "pid"), up / 86400, (int)(up / 3600 % 24),
+            (int)(up / 60 % 60), (int)(up % 60), figure(now, "generation"), workers,
+            workers == 1 ? "" : "s");
     fprintf(out, "requests\n");
     print_counter(now, before, "total", "requests.total", SHOW_COUNT, out);
     print_share(now, "hit ratio", "requests", out);

@@ -1,4 +1,5 @@
-/* admin/figures.c: one reading of all counters, for the three pages that show them. Stops nobody: it reads. */
+/* admin/figures.c: one reading of all counters, for the three pages that show them. Stops nobody:
+ * it reads. */
 #include "admin/admin_internal.h"
 
 #include "base/clock.h"
@@ -8,12 +9,15 @@
 #include <unistd.h>
 
 const struct admin_memory_kind admin_memory_kinds[] = {
-    { "body_memory", "Bodies in ordinary memory.", offsetof(struct cache_usage, body_memory_bytes) },
-    { "body_file", "Bodies in memory files, sent without a copy.", offsetof(struct cache_usage, body_file_bytes) },
+    { "body_memory", "Bodies in ordinary memory.",
+      offsetof(struct cache_usage, body_memory_bytes) },
+    { "body_file", "Bodies in memory files, sent without a copy.",
+      offsetof(struct cache_usage, body_file_bytes) },
     { "head", "Stored heads.", offsetof(struct cache_usage, head_bytes) },
     { "index", "Keys and the table of objects.", offsetof(struct cache_usage, index_bytes) },
     { "filling", "Bodies that are still arriving.", offsetof(struct cache_usage, filling_bytes) },
-    { "other", "All else that counts against cache.memory.", offsetof(struct cache_usage, other_bytes) },
+    { "other", "All else that counts against cache.memory.",
+      offsetof(struct cache_usage, other_bytes) },
 };
 const size_t admin_memory_kind_count = ARRAY_COUNT(admin_memory_kinds);
 
@@ -44,7 +48,8 @@ static uint64_t rss_bytes(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The threads are read one after the other, so what one opened and another closed may look like less than nothing for a moment. */
+/* The threads are read one after the other, so what one opened and another closed may look like
+ * less than nothing for a moment. */
 static void lift_gauges(struct stats_sum *sum)
 {
     for (size_t i = 0; i < stat_row_count; i++) {
@@ -93,7 +98,8 @@ static uint64_t generation_of(const struct admin_hooks *hooks)
 
 void admin_figures_read(const struct admin_context *c, struct admin_figures *f)
 {
-    *f = (struct admin_figures){ .worker_count = c->hooks.worker_count, .started_wall_s = c->hooks.started_wall_s };
+    *f = (struct admin_figures){ .worker_count = c->hooks.worker_count,
+                                 .started_wall_s = c->hooks.started_wall_s };
     stats_sum_all(&f->sum);
     lift_gauges(&f->sum);
     if (c->hooks.cache != NULL)

@@ -8,7 +8,8 @@ static bool equal_slowly(struct slice guess, struct slice secret)
 {
     unsigned char differs = guess.len != secret.len;
     for (size_t i = 0; i < guess.len; i++)
-        differs |= (unsigned char)(guess.ptr[i] ^ (secret.len == 0 ? 0 : secret.ptr[i % secret.len]));
+        differs |=
+            (unsigned char)(guess.ptr[i] ^ (secret.len == 0 ? 0 : secret.ptr[i % secret.len]));
     volatile unsigned char result = differs; /* the compiler must not find the short way either */
     return result == 0;
 }
@@ -34,7 +35,8 @@ static struct slice host_of(struct slice authority)
         host = (struct slice){ authority.ptr, end + 1 };
     }
     struct slice rest = { authority.ptr + host.len, authority.len - host.len };
-    if (rest.len > 0 && (rest.ptr[0] != ':' || !slice_to_u64((struct slice){ rest.ptr + 1, rest.len - 1 }, &port)))
+    if (rest.len > 0 &&
+        (rest.ptr[0] != ':' || !slice_to_u64((struct slice){ rest.ptr + 1, rest.len - 1 }, &port)))
         return SLICE_NONE;
     if (host.len > 0 && host.ptr[0] == '[')
         host = (struct slice){ host.ptr + 1, host.len - 2 };
@@ -47,7 +49,8 @@ bool admin_host_is_local(const char *host, const char *bound)
     if (slice_is_empty(name))
         return false;
     return slice_equal_nocase(name, SLICE("localhost")) || slice_equal(name, SLICE("127.0.0.1")) ||
-           slice_equal(name, SLICE("::1")) || (bound != NULL && slice_equal_nocase(name, slice_of(bound)));
+           slice_equal(name, SLICE("::1")) ||
+           (bound != NULL && slice_equal_nocase(name, slice_of(bound)));
 }
 
 bool admin_origin_is_own(const char *origin, const char *host)

@@ -1,6 +1,7 @@
 /* admin/route.c: from a request to its handler: the table of paths, and who may ask for them.
  *
- * The order of refusals: token (401), Host (403), path (404), method (405), Origin (403). /healthz answers everybody.
+ * The order of refusals: token (401), Host (403), path (404), method (405), Origin (403). /healthz
+ * answers everybody.
  */
 #include "admin/admin_internal.h"
 
@@ -22,7 +23,8 @@ static const struct route {
     { "/metrics", false, false, admin_metrics, "all figures for Prometheus" },
     { "/healthz", false, true, healthz, "200 while this process answers" },
     { "/config", false, false, admin_config, "the configuration in force" },
-    { "/purge", true, false, admin_purge, "POST {\"url\": \"http://host/path\"}: drop it from the store" },
+    { "/purge", true, false, admin_purge,
+      "POST {\"url\": \"http://host/path\"}: drop it from the store" },
     { "/reload", true, false, admin_reload, "POST: read the configuration anew" },
 };
 
@@ -40,7 +42,8 @@ static const char *reason_of(int status)
     }
 }
 
-void admin_reply(struct evhttp_request *req, int status, const char *content_type, struct evbuffer *body)
+void admin_reply(struct evhttp_request *req, int status, const char *content_type,
+                 struct evbuffer *body)
 {
     struct evkeyvalq *out = evhttp_request_get_output_headers(req);
     char length[24];
@@ -49,8 +52,10 @@ void admin_reply(struct evhttp_request *req, int status, const char *content_typ
     evhttp_add_header(out, "Content-Type", content_type);
     evhttp_add_header(out, "Cache-Control", "no-store");
     evhttp_add_header(out, "X-Content-Type-Options", "nosniff");
-    evhttp_add_header(out, "Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
-    /* One request a connection: a handful of places is then enough for everybody, and a stop has nothing to wait for. */
+    evhttp_add_header(out, "Content-Security-Policy",
+                      "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
+    /* One request a connection: a handful of places is then enough for everybody, and a stop has
+     * nothing to wait for. */
     evhttp_add_header(out, "Connection", "close");
     if (evhttp_request_get_command(req) == EVHTTP_REQ_HEAD)
         evbuffer_drain(body, evbuffer_get_length(body));
@@ -84,7 +89,8 @@ void admin_reply_error(struct evhttp_request *req, int status, const char *forma
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    admin_reply_json(req, status, json_pack("{s:o}", "error", string_or(text, "the request is not understood")));
+    admin_reply_json(req, status,
+                     json_pack("{s:o}", "error", string_or(text, "the request is not understood")));
 }
 
 static void healthz(const struct admin_context *c, struct evhttp_request *req)
@@ -102,12 +108,15 @@ static void refuse_unknown(struct evhttp_request *req, const char *path)
         json_object_set_new(paths, routes[i].path, json_string(routes[i].help));
     char text[256];
     snprintf(text, sizeof text, "there is no %.200s here", path);
-    admin_reply_json(req, 404, json_pack("{s:o,s:o}", "error", string_or(text, "there is no such path here"), "paths", paths));
+    admin_reply_json(req, 404,
+                     json_pack("{s:o,s:o}", "error", string_or(text, "there is no such path here"),
+                               "paths", paths));
 }
 
 static bool method_fits(const struct route *r, enum evhttp_cmd_type method)
 {
-    return r->is_post ? method == EVHTTP_REQ_POST : method == EVHTTP_REQ_GET || method == EVHTTP_REQ_HEAD;
+    return r->is_post ? method == EVHTTP_REQ_POST
+                      : method == EVHTTP_REQ_GET || method == EVHTTP_REQ_HEAD;
 }
 
 static void refuse_method(const struct route *r, struct evhttp_request *req)
@@ -129,14 +138,20 @@ static const struct route *find_route(const char *path)
 static bool may_ask(const struct admin_context *c, struct evhttp_request *req)
 {
     const struct evkeyvalq *in = evhttp_request_get_input_headers(req);
-    if (c->token != NULL && !admin_token_matches(evhttp_find_header(in, "Authorization"), c->token)) {
-        evhttp_add_header(evhttp_request_get_output_headers(req), "WWW-Authenticate", "Bearer realm=\"larder\"");
-        admin_reply_error(req, 401, "this wants the header Authorization: Bearer TOKEN, with the token of admin.token");
+    if (c->token != NULL &&
+        !admin_token_matches(evhttp_find_header(in, "Authorization"), c->token)) {
+        evhttp_add_header(evhttp_request_get_output_headers(req), "WWW-Authenticate",
+                          "Bearer realm=\"larder\"");
+        admin_reply_error(
+            req, 401,
+            "this wants the header Authorization: Bearer TOKEN, with the token of admin.token");
         return false;
     }
     const char *host = evhttp_find_header(in, "Host");
     if (c->checks_host && !admin_host_is_local(host, c->bound_host)) {
-        admin_reply_error(req, 403, "the admin port answers as localhost, 127.0.0.1 or [::1] only; to use another name, set admin.token");
+        admin_reply_error(req, 403,
+                          "the admin port answers as localhost, 127.0.0.1 or [::1] only; to use "
+                          "another name, set admin.token");
         return false;
     }
     return true;
@@ -146,9 +161,12 @@ static bool may_ask(const struct admin_context *c, struct evhttp_request *req)
 static bool may_change(struct evhttp_request *req)
 {
     const struct evkeyvalq *in = evhttp_request_get_input_headers(req);
-    const char *origin = evhttp_find_header(in, "Origin"), *fetch_site = evhttp_find_header(in, "Sec-Fetch-Site");
-    bool is_foreign = origin != NULL && !admin_origin_is_own(origin, evhttp_find_header(in, "Host"));
-    is_foreign |= fetch_site != NULL && strcmp(fetch_site, "same-origin") != 0 && strcmp(fetch_site, "none") != 0;
+    const char *origin = evhttp_find_header(in, "Origin"),
+               *fetch_site = evhttp_find_header(in, "Sec-Fetch-Site");
+    bool is_foreign =
+        origin != NULL && !admin_origin_is_own(origin, evhttp_find_header(in, "Host"));
+    is_foreign |= fetch_site != NULL && strcmp(fetch_site, "same-origin") != 0 &&
+                  strcmp(fetch_site, "none") != 0;
     if (is_foreign)
         admin_reply_error(req, 403, "a page of another site must not do this");
     return !is_foreign;

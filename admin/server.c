@@ -1,11 +1,14 @@
-/* admin/server.c: the admin thread: one event loop, one listener, an evhttp, and a hand on its connections.
+/* admin/server.c: the admin thread: one event loop, one listener, an evhttp, and a hand on its
+ * connections.
  *
- * Life     admin_start() binds on the caller's thread, so that errors are told before anything runs -> the loop -> admin_stop().
- * Threads  everything belongs to the admin thread after admin_start(); admin_stop() only writes an eventfd and joins.
+ * Life     admin_start() binds on the caller's thread, so that errors are told before anything runs
+ * -> the loop -> admin_stop(). Threads  everything belongs to the admin thread after admin_start();
+ * admin_stop() only writes an eventfd and joins.
  *
- * evhttp bounds neither how many connections there are nor how long one may dribble. So each one's bufferevent is ours too: we hold a
- * second reference, and once evhttp has let go of it (its callbacks are cleared then) a tick closes it. That is also what
- * makes the close gentle: evhttp has ended the sending side, the tick closes the descriptor a moment later.
+ * evhttp bounds neither how many connections there are nor how long one may dribble. So each one's
+ * bufferevent is ours too: we hold a second reference, and once evhttp has let go of it (its
+ * callbacks are cleared then) a tick closes it. That is also what makes the close gentle: evhttp
+ * has ended the sending side, the tick closes the descriptor a moment later.
  */
 #include "admin/admin_internal.h"
 #include "base/clock.h"
@@ -31,8 +34,8 @@ enum {
     CONNECTIONS_MAX = 64,
     HEAD_BYTES_MAX = 16 << 10,
     BODY_BYTES_MAX = 64 << 10,
-    TIMEOUT_S = 10,          /* without progress */
-    LIFE_MS = 30000,         /* of a connection, whatever it does */
+    TIMEOUT_S = 10,  /* without progress */
+    LIFE_MS = 30000, /* of a connection, whatever it does */
     TICK_MS = 100,
     DRAIN_MS = 1000,
 };
@@ -51,17 +54,18 @@ struct admin {
     struct evconnlistener *listener; /* owned by `bound` once that is there */
     struct event *tick, *stop;
     int stop_fd;
-    char *unix_path;                 /* removed at the end */
+    char *unix_path; /* removed at the end */
     struct connection connections[CONNECTIONS_MAX];
     size_t connection_count;
-    int64_t drain_until_ms;          /* 0: not stopping */
+    int64_t drain_until_ms; /* 0: not stopping */
     pthread_t thread;
     struct stats *stats;
 };
 
-/* ---- connections ------------------------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
-/* Whether evhttp has let go: bufferevent_free() clears the callbacks at once, and nothing else ever does. */
+/* Whether evhttp has let go: bufferevent_free() clears the callbacks at once, and nothing else ever
+ * does. */
 static bool is_let_go(struct bufferevent *b)
 {
     bufferevent_event_cb on_event = NULL;
@@ -94,7 +98,8 @@ static void arm_tick(struct admin *a)
         event_add(a->tick, &wait);
 }
 
-/* evhttp accepted a connection and wants a bufferevent for it. NULL is none of ours: evhttp makes its own. */
+/* evhttp accepted a connection and wants a bufferevent for it. NULL is none of ours: evhttp makes
+ * its own. */
 static struct bufferevent *on_connection(struct event_base *base, void *arg)
 {
     struct admin *a = arg;
@@ -109,13 +114,14 @@ static struct bufferevent *on_connection(struct event_base *base, void *arg)
     bufferevent_incref(b);
     a->connections[i] = (struct connection){ b, clock_mono_ms() + LIFE_MS };
     if (++a->connection_count == CONNECTIONS_MAX)
-        evconnlistener_disable(a->listener); /* others wait in the kernel's queue until the tick finds room */
+        evconnlistener_disable(
+            a->listener); /* others wait in the kernel's queue until the tick finds room */
     arm_tick(a);
     return b;
 }
 
-/* Out of descriptors, mostly: libevent would try again at once, and for ever. The argument is evhttp's, so the admin is known by its
- * thread. */
+/* Out of descriptors, mostly: libevent would try again at once, and for ever. The argument is
+ * evhttp's, so the admin is known by its thread. */
 static _Thread_local struct admin *mine;
 static void on_accept_error(struct evconnlistener *listener, void *http)
 {
@@ -144,7 +150,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
         arm_tick(a);
 }
 
-/* ---- listening --------------------------------------------------------------------------------------------------- */
+/* ---- listening ------------------------------------------------------------------------------- */
 
 /* -1 and a sentence; `fd` is closed. */
 static int give_up(int fd, const char *where, const char *what, char why[256])
@@ -155,7 +161,8 @@ static int give_up(int fd, const char *where, const char *what, char why[256])
     return -1;
 }
 
-static int bind_to(const struct sockaddr *address, socklen_t length, const char *where, char why[256])
+static int bind_to(const struct sockaddr *address, socklen_t length, const char *where,
+                   char why[256])
 {
     int on = 1, off = 0;
     int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -175,7 +182,9 @@ static int bind_tcp(const struct config_address *where, char why[256])
     char port[8];
     snprintf(port, sizeof port, "%u", where->port);
     bool everywhere = where->host == NULL || where->host[0] == '\0';
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_family = everywhere ? AF_INET6 : AF_UNSPEC };
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+                              .ai_flags = AI_PASSIVE | AI_NUMERICSERV,
+                              .ai_family = everywhere ? AF_INET6 : AF_UNSPEC };
     struct addrinfo *list = NULL;
     int error = getaddrinfo(everywhere ? NULL : where->host, port, &hints, &list);
     if (error != 0) {
@@ -202,7 +211,8 @@ static void remove_stale(const struct sockaddr_un *at)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return;
-    if (connect(fd, (const struct sockaddr *)(const void *)at, sizeof *at) < 0 && errno == ECONNREFUSED)
+    if (connect(fd, (const struct sockaddr *)(const void *)at, sizeof *at) < 0 &&
+        errno == ECONNREFUSED)
         unlink(at->sun_path);
     close(fd);
 }
@@ -231,7 +241,8 @@ static char *where_of(int fd, const struct config_address *configured)
     if (configured->kind == ADDRESS_UNIX)
         snprintf(text, sizeof text, "unix:%s", configured->path);
     else if (getsockname(fd, (struct sockaddr *)&at, &length) == 0 &&
-             getnameinfo((struct sockaddr *)&at, length, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+             getnameinfo((struct sockaddr *)&at, length, host, sizeof host, port, sizeof port,
+                         NI_NUMERICHOST | NI_NUMERICSERV) == 0)
         snprintf(text, sizeof text, strchr(host, ':') == NULL ? "%s:%s" : "[%s]:%s", host, port);
     else
         snprintf(text, sizeof text, "%s", configured->text);
@@ -246,7 +257,9 @@ static bool listen_on(struct admin *a, const struct config_address *where, char 
     if (where->kind == ADDRESS_UNIX)
         a->unix_path = xstrdup(where->path);
     a->where = where_of(fd, where);
-    a->listener = evconnlistener_new(a->base, NULL, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_DISABLED, SOMAXCONN, fd);
+    a->listener = evconnlistener_new(
+        a->base, NULL, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_DISABLED,
+        SOMAXCONN, fd);
     if (a->listener == NULL) {
         give_up(fd, where->text, "listen on", why);
         return false;
@@ -257,7 +270,7 @@ static bool listen_on(struct admin *a, const struct config_address *where, char 
     return true;
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void on_stop(evutil_socket_t fd, short what, void *arg)
 {
@@ -315,12 +328,16 @@ static void set_up_http(struct admin *a)
     evhttp_set_max_headers_size(a->http, HEAD_BYTES_MAX);
     evhttp_set_max_body_size(a->http, BODY_BYTES_MAX);
     evhttp_set_timeout(a->http, TIMEOUT_S);
-    evhttp_set_flags(a->http, EVHTTP_SERVER_LINGERING_CLOSE); /* a refused body is read away, so that the 413 arrives */
+    evhttp_set_flags(
+        a->http,
+        EVHTTP_SERVER_LINGERING_CLOSE); /* a refused body is read away, so that the 413 arrives */
     evhttp_set_bevcb(a->http, on_connection, a);
     evhttp_set_gencb(a->http, admin_route, &a->context);
     /* all of them: route.c answers 405 where evhttp would say 501 */
-    evhttp_set_allowed_methods(a->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
-                                            EVHTTP_REQ_OPTIONS | EVHTTP_REQ_TRACE | EVHTTP_REQ_CONNECT | EVHTTP_REQ_PATCH);
+    evhttp_set_allowed_methods(a->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
+                                            EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
+                                            EVHTTP_REQ_OPTIONS | EVHTTP_REQ_TRACE |
+                                            EVHTTP_REQ_CONNECT | EVHTTP_REQ_PATCH);
 }
 
 static struct admin *admin_new(const struct config *config, const struct admin_hooks *hooks)
@@ -329,7 +346,8 @@ static struct admin *admin_new(const struct config *config, const struct admin_h
     const struct config_address *where = &config->admin;
     a->context.hooks = *hooks;
     a->context.token = config->admin_token == NULL ? NULL : xstrdup(config->admin_token);
-    a->context.bound_host = where->kind == ADDRESS_UNIX ? NULL : xstrdup(where->host == NULL ? "" : where->host);
+    a->context.bound_host =
+        where->kind == ADDRESS_UNIX ? NULL : xstrdup(where->host == NULL ? "" : where->host);
     a->context.checks_host = where->kind == ADDRESS_TCP && a->context.token == NULL;
     a->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     a->base = event_base_new();
@@ -341,12 +359,14 @@ static struct admin *admin_new(const struct config *config, const struct admin_h
     return a;
 }
 
-struct admin *admin_start(const struct config *config, const struct admin_hooks *hooks, char why[256])
+struct admin *admin_start(const struct config *config, const struct admin_hooks *hooks,
+                          char why[256])
 {
     const struct config_address *where = &config->admin;
     bool has_token = config->admin_token != NULL && config->admin_token[0] != '\0';
     /* config says so too, with the line; this is the last door */
-    if (where->kind == ADDRESS_TCP && !has_token && !admin_address_is_loopback(where->host == NULL ? "" : where->host)) {
+    if (where->kind == ADDRESS_TCP && !has_token &&
+        !admin_address_is_loopback(where->host == NULL ? "" : where->host)) {
         snprintf(why, 256, "%s is not a loopback address: set admin.token", where->text);
         return NULL;
     }

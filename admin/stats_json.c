@@ -1,4 +1,5 @@
-/* admin/stats_json.c: GET /stats: all figures as one JSON object; `larder stat` reads it. Members are added, never renamed. */
+/* admin/stats_json.c: GET /stats: all figures as one JSON object; `larder stat` reads it. Members
+ * are added, never renamed. */
 #include "admin/admin_internal.h"
 
 #include <stdio.h>
@@ -24,7 +25,8 @@ static void set_share(json_t *to, const char *name, double share)
 
 static json_t *requests_of(const struct admin_figures *f)
 {
-    json_t *outcomes = json_object(), *reasons = json_object(), *classes = json_object(), *all = json_object();
+    json_t *outcomes = json_object(), *reasons = json_object(), *classes = json_object(),
+           *all = json_object();
     for (unsigned i = 0; i < OUTCOME_COUNT; i++)
         set_number(outcomes, outcome_word(i), f->sum.outcome[i]);
     for (unsigned i = 0; i < REASON_COUNT; i++)
@@ -99,7 +101,8 @@ static json_t *connections_of(const struct stats_sum *s)
     json_t *connections = json_object();
     set_number(connections, "open", s->client_open);
     set_number(connections, "idle", s->client_idle);
-    set_number(connections, "active", s->client_open > s->client_idle ? s->client_open - s->client_idle : 0);
+    set_number(connections, "active",
+               s->client_open > s->client_idle ? s->client_open - s->client_idle : 0);
     set_number(connections, "accepted", s->client_accepted);
     set_number(connections, "origin_open", s->origin_open);
     set_number(connections, "origin_idle", s->origin_idle);
@@ -108,7 +111,8 @@ static json_t *connections_of(const struct stats_sum *s)
 
 static void set_mean_ms(json_t *to, uint64_t us, uint64_t count)
 {
-    json_object_set_new(to, "head_mean_ms", count == 0 ? json_null() : json_real((double)us / (double)count / 1000.0));
+    json_object_set_new(to, "head_mean_ms",
+                        count == 0 ? json_null() : json_real((double)us / (double)count / 1000.0));
 }
 
 static json_t *server_of(const struct admin_server_state *s)
@@ -122,7 +126,9 @@ static json_t *server_of(const struct admin_server_state *s)
     set_number(server, "open", (int64_t)s->open);
     set_number(server, "idle", (int64_t)s->idle);
     set_mean_ms(server, s->head_us_sum, s->head_count);
-    json_object_set_new(server, "last_fault", s->last_fault_wall_s == 0 ? json_null() : json_integer(s->last_fault_wall_s));
+    json_object_set_new(server, "last_fault",
+                        s->last_fault_wall_s == 0 ? json_null()
+                                                  : json_integer(s->last_fault_wall_s));
     return server;
 }
 
@@ -165,10 +171,13 @@ static json_t *worker_of(const struct stats *s)
     json_t *worker = json_object(), *outcomes = json_object();
     set_text(worker, "worker", s->thread);
     for (unsigned i = 0; i < OUTCOME_COUNT; i++)
-        set_number(outcomes, outcome_word(i), atomic_load_explicit(&s->outcome[i], memory_order_relaxed));
+        set_number(outcomes, outcome_word(i),
+                   atomic_load_explicit(&s->outcome[i], memory_order_relaxed));
     json_object_set_new(worker, "by_outcome", outcomes);
-    /* as each worker counts them: one may close what another opened, so a gauge can be below zero here */
-#define X(name, kind, unit, help) set_number(worker, #name, atomic_load_explicit(&s->name, memory_order_relaxed));
+    /* as each worker counts them: one may close what another opened, so a gauge can be below zero
+     * here */
+#define X(name, kind, unit, help)                                                                  \
+    set_number(worker, #name, atomic_load_explicit(&s->name, memory_order_relaxed));
     STATS(X)
 #undef X
     return worker;
@@ -177,7 +186,8 @@ static json_t *worker_of(const struct stats *s)
 static json_t *workers_of(void)
 {
     json_t *workers = json_array();
-    for (const struct stats *s = stats_first(); s != NULL; s = __atomic_load_n(&s->next, __ATOMIC_ACQUIRE))
+    for (const struct stats *s = stats_first(); s != NULL;
+         s = __atomic_load_n(&s->next, __ATOMIC_ACQUIRE))
         if (slice_has_prefix(slice_of(s->thread), SLICE("worker")))
             json_array_append_new(workers, worker_of(s));
     return workers;

@@ -1,4 +1,5 @@
-/* admin/status.c: GET /: the status page: the main figures in plain HTML, without scripts. ?refresh=N reloads it every N seconds. */
+/* admin/status.c: GET /: the status page: the main figures in plain HTML, without scripts.
+ * ?refresh=N reloads it every N seconds. */
 #include "admin/admin_internal.h"
 
 #include <event2/keyvalq_struct.h>
@@ -6,13 +7,17 @@
 #include <stdlib.h>
 #include <time.h>
 
-static const char style[] =
-    "body{font:15px/1.45 system-ui,sans-serif;margin:1.5em auto;max-width:62em;padding:0 1em;color:#222;background:#fff}"
-    "h1{font-size:1.4em;margin:0}h2{font-size:1.05em;margin:1.6em 0 .3em}p{margin:.3em 0;color:#555}"
-    "table{border-collapse:collapse}th,td{padding:.18em .9em .18em 0;text-align:left;vertical-align:top}"
-    "th{font-weight:600;border-bottom:1px solid #ccc}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}"
-    "td.h{color:#666}.bad{color:#b00020;font-weight:600}"
-    "@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}p,td.h{color:#999}a{color:#8ab4f8}.bad{color:#ff6b6b}}";
+static const char style[] = "body{font:15px/1.45 system-ui,sans-serif;margin:1.5em "
+                            "auto;max-width:62em;padding:0 1em;color:#222;background:#fff}"
+                            "h1{font-size:1.4em;margin:0}h2{font-size:1.05em;margin:1.6em 0 "
+                            ".3em}p{margin:.3em 0;color:#555}"
+                            "table{border-collapse:collapse}th,td{padding:.18em .9em .18em "
+                            "0;text-align:left;vertical-align:top}"
+                            "th{font-weight:600;border-bottom:1px solid "
+                            "#ccc}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}"
+                            "td.h{color:#666}.bad{color:#b00020;font-weight:600}"
+                            "@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}"
+                            "p,td.h{color:#999}a{color:#8ab4f8}.bad{color:#ff6b6b}}";
 
 static void add_escaped(struct evbuffer *out, const char *text)
 {
@@ -95,7 +100,8 @@ static void add_requests(struct evbuffer *out, const struct admin_figures *f)
 {
     table(out, "Requests");
     count_row(out, "total", f->sum.exchanges, "");
-    share_row(out, "hit ratio", f->hit_ratio_requests, "of the requests that had an answer to give, those answered from the store");
+    share_row(out, "hit ratio", f->hit_ratio_requests,
+              "of the requests that had an answer to give, those answered from the store");
     share_row(out, "hit ratio, bytes", f->hit_ratio_bytes, "the same of the body bytes");
     for (unsigned i = 0; i < OUTCOME_COUNT; i++)
         count_row(out, outcome_word(i), f->sum.outcome[i], outcome_help(i));
@@ -115,7 +121,8 @@ static void add_memory(struct evbuffer *out, const struct admin_figures *f)
     bytes_row(out, "used", f->cache.used_bytes, "");
     bytes_row(out, "cache.memory", f->cache.budget_bytes, "");
     for (size_t i = 0; i < admin_memory_kind_count; i++)
-        bytes_row(out, admin_memory_kinds[i].name, admin_memory_of(f, &admin_memory_kinds[i]), admin_memory_kinds[i].help);
+        bytes_row(out, admin_memory_kinds[i].name, admin_memory_of(f, &admin_memory_kinds[i]),
+                  admin_memory_kinds[i].help);
     bytes_row(out, "RSS", f->rss_bytes, "this process's resident memory, all of it");
     evbuffer_add_printf(out, "</table>\n");
     table(out, "Now");
@@ -130,8 +137,10 @@ static void add_memory(struct evbuffer *out, const struct admin_figures *f)
 static void add_origins(struct evbuffer *out, const struct admin_figures *f)
 {
     table(out, "Origins");
-    evbuffer_add_printf(out, "<tr><th>origin</th><th>server</th><th>state</th><th class=n>requests</th><th class=n>faults</th>"
-                             "<th class=n>open</th><th class=n>idle</th><th class=n>head, mean</th><th>last fault</th></tr>\n");
+    evbuffer_add_printf(out, "<tr><th>origin</th><th>server</th><th>state</th><th "
+                             "class=n>requests</th><th class=n>faults</th>"
+                             "<th class=n>open</th><th class=n>idle</th><th class=n>head, "
+                             "mean</th><th>last fault</th></tr>\n");
     for (size_t i = 0; i < f->server_count; i++) {
         const struct admin_server_state *s = &f->servers[i];
         evbuffer_add_printf(out, "<tr><td>");
@@ -144,13 +153,15 @@ static void add_origins(struct evbuffer *out, const struct admin_figures *f)
         add_count(out, (int64_t)s->requests);
         evbuffer_add_printf(out, "</td><td class=n>");
         add_count(out, (int64_t)s->faults);
-        evbuffer_add_printf(out, "</td><td class=n>%llu</td><td class=n>%llu</td><td class=n>", (unsigned long long)s->open,
-                            (unsigned long long)s->idle);
+        evbuffer_add_printf(out, "</td><td class=n>%llu</td><td class=n>%llu</td><td class=n>",
+                            (unsigned long long)s->open, (unsigned long long)s->idle);
         if (s->head_count > 0)
-            evbuffer_add_printf(out, "%.2f ms", (double)s->head_us_sum / (double)s->head_count / 1000);
+            evbuffer_add_printf(out, "%.2f ms",
+                                (double)s->head_us_sum / (double)s->head_count / 1000);
         evbuffer_add_printf(out, "</td><td class=h>");
         if (s->last_fault_wall_s != 0)
-            evbuffer_add_printf(out, "%lld s ago: ", (long long)(f->now_wall_s - s->last_fault_wall_s));
+            evbuffer_add_printf(out,
+                                "%lld s ago: ", (long long)(f->now_wall_s - s->last_fault_wall_s));
         add_escaped(out, s->why);
         evbuffer_add_printf(out, "</td></tr>\n");
     }
@@ -160,9 +171,12 @@ static void add_origins(struct evbuffer *out, const struct admin_figures *f)
 static void add_workers(struct evbuffer *out)
 {
     table(out, "Workers");
-    evbuffer_add_printf(out, "<tr><th>worker</th><th class=n>requests</th><th class=n>hits</th><th class=n>clients</th>"
-                             "<th class=n>sent</th></tr>\n");
-    for (const struct stats *s = stats_first(); s != NULL; s = __atomic_load_n(&s->next, __ATOMIC_ACQUIRE)) {
+    evbuffer_add_printf(
+        out,
+        "<tr><th>worker</th><th class=n>requests</th><th class=n>hits</th><th class=n>clients</th>"
+        "<th class=n>sent</th></tr>\n");
+    for (const struct stats *s = stats_first(); s != NULL;
+         s = __atomic_load_n(&s->next, __ATOMIC_ACQUIRE)) {
         if (!slice_has_prefix(slice_of(s->thread), SLICE("worker")))
             continue;
         evbuffer_add_printf(out, "<tr><td>");
@@ -202,16 +216,21 @@ static void add_head(struct evbuffer *out, const struct admin_figures *f, unsign
     struct tm tm;
     gmtime_r(&t, &tm);
     strftime(now, sizeof now, "%Y-%m-%d %H:%M:%S UTC", &tm);
-    evbuffer_add_printf(out, "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
-                             "<meta name=viewport content=\"width=device-width\"><title>Larder</title>");
+    evbuffer_add_printf(out,
+                        "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
+                        "<meta name=viewport content=\"width=device-width\"><title>Larder</title>");
     if (refresh_s > 0)
         evbuffer_add_printf(out, "<meta http-equiv=refresh content=%u>", refresh_s);
-    evbuffer_add_printf(out, "<style>%s</style></head><body>\n<h1>Larder " LARDER_VERSION "</h1>\n", style);
-    evbuffer_add_printf(out, "<p>%s · up %lldd %lldh %lldm %llds · configuration %llu · %u worker%s</p>\n", now,
-                        (long long)(f->uptime_s / 86400), (long long)(f->uptime_s / 3600 % 24), (long long)(f->uptime_s / 60 % 60),
-                        (long long)(f->uptime_s % 60), (unsigned long long)f->generation, f->worker_count, f->worker_count == 1 ? "" : "s");
-    evbuffer_add_printf(out, "<p><a href=\"/?refresh=2\">refresh every 2 s</a> · <a href=\"/stats\">JSON</a> · "
-                             "<a href=\"/metrics\">Prometheus</a> · <a href=\"/config\">configuration</a></p>\n");
+    evbuffer_add_printf(out, "<style>%s</style></head><body>\n<h1>Larder " LARDER_VERSION "</h1>\n",
+                        style);
+    evbuffer_add_printf(
+        out, "<p>%s · up %lldd %lldh %lldm %llds · configuration %llu · %u worker%s</p>\n", now,
+        (long long)(f->uptime_s / 86400), (long long)(f->uptime_s / 3600 % 24),
+        (long long)(f->uptime_s / 60 % 60), (long long)(f->uptime_s % 60),
+        (unsigned long long)f->generation, f->worker_count, f->worker_count == 1 ? "" : "s");
+    evbuffer_add_printf(
+        out, "<p><a href=\"/?refresh=2\">refresh every 2 s</a> · <a href=\"/stats\">JSON</a> · "
+             "<a href=\"/metrics\">Prometheus</a> · <a href=\"/config\">configuration</a></p>\n");
 }
 
 void admin_status_page(const struct admin_context *c, struct evhttp_request *req)

@@ -37,6 +37,8 @@ enum stat_unit { STAT_COUNT, STAT_BYTES, STAT_MICROSECONDS };
     X(fill_released,          COUNTER, COUNT,        "Fills whose head said that the answer cannot be shared.")       \
     X(fill_failed,            COUNTER, COUNT,        "Fills that broke; nothing was stored.")                         \
     X(fill_too_big,           COUNTER, COUNT,        "Fills that outgrew cache.max_object or the memory.")            \
+    X(fill_abandoned,         COUNTER, COUNT,        "Fills given up because nobody wanted them any more.")           \
+    X(fill_outrun,            COUNTER, COUNT,        "Fills delivered but not kept: a purge or a newer object came first.") \
     X(fills_live,             GAUGE,   COUNT,        "Fills under way.")                                              \
     X(followers_live,         GAUGE,   COUNT,        "Requests that follow a fill now.")                              \
     X(invalidated,            COUNTER, COUNT,        "Objects dropped because an unsafe method changed them.")        \

@@ -3,12 +3,14 @@
  *   worker: accesslog_write() -> its ring (one producer, one consumer, no lock)
  *   writer: gather() ring -> lines in `batch`, flush() batch -> file, pipe or socket
  *
- * The writer looks every WAIT_MS, and sooner only when a ring becomes half full (an eventfd, written once until the writer
- * has looked). An output that takes nothing (a full pipe, a full disk) stops the writer, never a worker: the rings fill, and
- * what finds no room is counted in log_dropped. A format and an output come together in a `struct target`, which a
- * reload makes on its own thread and hands over.
+ * The writer looks every WAIT_MS, and sooner only when a ring becomes half full (an eventfd,
+ * written once until the writer has looked). An output that takes nothing (a full pipe, a full
+ * disk) stops the writer, never a worker: the rings fill, and what finds no room is counted in
+ * log_dropped. A format and an output come together in a `struct target`, which a reload makes on
+ * its own thread and hands over.
  *
- * Threads  struct accesslog_ring: `head` by the worker, `tail` by the writer. `target`, `batch`: the writer only.
+ * Threads  struct accesslog_ring: `head` by the worker, `tail` by the writer. `target`, `batch`:
+ * the writer only.
  */
 #include "proxy/accesslog.h"
 
@@ -30,19 +32,27 @@
 #include <unistd.h>
 
 enum {
-    RING_BYTES = 256 << 10,  /* a power of two */
-    BATCH_BYTES = 64 << 10,  /* lines gathered before they are written */
+    RING_BYTES = 256 << 10, /* a power of two */
+    BATCH_BYTES = 64 << 10, /* lines gathered before they are written */
     WAIT_MS = 100,
-    RETRY_MS = 1000,         /* after an error of the output */
+    RETRY_MS = 1000, /* after an error of the output */
     STOP_MS = 2000,
-    COMPLAIN_MS = 10000,     /* between two words about dropped lines */
-    PIPE_STEP = 4096,        /* POLLOUT promises room for PIPE_BUF: more could block */
+    COMPLAIN_MS = 10000, /* between two words about dropped lines */
+    PIPE_STEP = 4096,    /* POLLOUT promises room for PIPE_BUF: more could block */
 };
 
-/* ---- a record in a ring ------------------------------------------------------------------------------------------ */
+/* ---- a record in a ring ---------------------------------------------------------------------- */
 
 enum text {
-    TEXT_CLIENT, TEXT_METHOD, TEXT_TARGET, TEXT_PROTOCOL, TEXT_HOST, TEXT_REFERER, TEXT_USER_AGENT, TEXT_SERVER, TEXT_SITE,
+    TEXT_CLIENT,
+    TEXT_METHOD,
+    TEXT_TARGET,
+    TEXT_PROTOCOL,
+    TEXT_HOST,
+    TEXT_REFERER,
+    TEXT_USER_AGENT,
+    TEXT_SERVER,
+    TEXT_SITE,
     TEXT_COUNT
 };
 
@@ -62,10 +72,11 @@ static const struct {
     [TEXT_SITE] = { offsetof(struct access_record, site), 256 },
 };
 
-/* A record as it lies in a ring: small, so that a ring holds many. The texts follow, one after the other. */
+/* A record as it lies in a ring: small, so that a ring holds many. The texts follow, one after the
+ * other. */
 struct packed {
-    uint32_t bytes;          /* with this header, a multiple of eight */
-    bool is_pad;             /* nothing here: the next record is at the ring's start */
+    uint32_t bytes; /* with this header, a multiple of eight */
+    bool is_pad;    /* nothing here: the next record is at the ring's start */
     uint8_t outcome, reason;
     uint16_t status;
     uint16_t lengths[TEXT_COUNT];
@@ -84,38 +95,39 @@ struct accesslog_ring {
     struct accesslog *log;
     /* the writer's line */
     _Alignas(64) _Atomic size_t tail;
-    struct accesslog_ring *next;      /* fixed once the ring is in the list */
+    struct accesslog_ring *next; /* fixed once the ring is in the list */
     _Alignas(64) char bytes[RING_BYTES];
 };
 
-/* Where lines go, and how they look. Fixed after target_new(), but for what the writer does to the output. */
+/* Where lines go, and how they look. Fixed after target_new(), but for what the writer does to the
+ * output. */
 struct target {
-    char *path;              /* NULL: off */
+    char *path; /* NULL: off */
     struct access_format *format;
     int fd;                  /* -1: off */
     bool is_file, is_socket; /* else a pipe or a terminal */
 };
 
 struct accesslog {
-    _Atomic(struct accesslog_ring *) rings;  /* newest first */
-    _Atomic(struct target *) next_target;    /* handed over by accesslog_change() */
+    _Atomic(struct accesslog_ring *) rings; /* newest first */
+    _Atomic(struct target *) next_target;   /* handed over by accesslog_change() */
     _Atomic bool is_on, is_reopening, is_stopping;
-    _Atomic bool is_woken;                   /* the eventfd was written and the writer has not looked yet */
+    _Atomic bool is_woken; /* the eventfd was written and the writer has not looked yet */
     _Atomic int64_t stop_at_ms;
     int wake_fd;
     pthread_t thread;
     /* the writer only */
     struct target *target;
     struct line_buffer batch;
-    size_t sent;                             /* of batch */
+    size_t sent; /* of batch */
     int64_t batch_lines;
-    int last_errno;                          /* of the output; 0 while it works */
+    int last_errno; /* of the output; 0 while it works */
     int64_t retry_at_ms;
     int64_t dropped_told, dropped_told_at_ms;
     struct stats *stats;
 };
 
-/* ---- the worker's side ------------------------------------------------------------------------------------------- */
+/* ---- the worker's side ----------------------------------------------------------------------- */
 
 struct accesslog_ring *accesslog_ring(struct accesslog *log)
 {
@@ -132,14 +144,16 @@ struct accesslog_ring *accesslog_ring(struct accesslog *log)
 
 static void wake(struct accesslog *log)
 {
-    if (atomic_load_explicit(&log->is_woken, memory_order_relaxed) || atomic_exchange(&log->is_woken, true))
+    if (atomic_load_explicit(&log->is_woken, memory_order_relaxed) ||
+        atomic_exchange(&log->is_woken, true))
         return;
     uint64_t one = 1;
     ssize_t n = write(log->wake_fd, &one, sizeof one);
     (void)n; /* it can only be full, and then it wakes too */
 }
 
-/* Whether so many bytes are free. Reads the writer's line only when what was seen of it is too old. */
+/* Whether so many bytes are free. Reads the writer's line only when what was seen of it is too old.
+ */
 static bool has_room(struct accesslog_ring *ring, size_t head, size_t bytes)
 {
     if (head + bytes - ring->seen_tail <= RING_BYTES)
@@ -172,9 +186,15 @@ static const struct slice *text_of(const struct access_record *r, enum text t)
 static struct packed pack(const struct access_record *r)
 {
     struct packed p = {
-        .outcome = (uint8_t)r->outcome, .reason = (uint8_t)r->reason, .status = r->status, .age_s = r->age_s,
-        .wall_ms = r->wall_ms, .first_byte_us = r->first_byte_us, .total_us = r->total_us,
-        .body_bytes = r->body_bytes, .sent_bytes = r->sent_bytes,
+        .outcome = (uint8_t)r->outcome,
+        .reason = (uint8_t)r->reason,
+        .status = r->status,
+        .age_s = r->age_s,
+        .wall_ms = r->wall_ms,
+        .first_byte_us = r->first_byte_us,
+        .total_us = r->total_us,
+        .body_bytes = r->body_bytes,
+        .sent_bytes = r->sent_bytes,
     };
     size_t bytes = sizeof p;
     for (enum text t = 0; t < TEXT_COUNT; t++) {
@@ -190,13 +210,20 @@ static struct packed pack(const struct access_record *r)
 static struct access_record unpack(const struct packed *p)
 {
     struct access_record r = {
-        .outcome = p->outcome, .reason = p->reason, .status = p->status, .age_s = p->age_s,
-        .wall_ms = p->wall_ms, .first_byte_us = p->first_byte_us, .total_us = p->total_us,
-        .body_bytes = p->body_bytes, .sent_bytes = p->sent_bytes,
+        .outcome = p->outcome,
+        .reason = p->reason,
+        .status = p->status,
+        .age_s = p->age_s,
+        .wall_ms = p->wall_ms,
+        .first_byte_us = p->first_byte_us,
+        .total_us = p->total_us,
+        .body_bytes = p->body_bytes,
+        .sent_bytes = p->sent_bytes,
     };
     const char *at = (const char *)(p + 1);
     for (enum text t = 0; t < TEXT_COUNT; t++) {
-        *(struct slice *)(void *)((char *)&r + texts[t].offset) = (struct slice){ at, p->lengths[t] };
+        *(struct slice *)(void *)((char *)&r + texts[t].offset) =
+            (struct slice){ at, p->lengths[t] };
         at += p->lengths[t];
     }
     return r;
@@ -235,7 +262,7 @@ void accesslog_write(struct accesslog_ring *ring, const struct access_record *r)
     wake_when_half_full(ring, head);
 }
 
-/* ---- targets ----------------------------------------------------------------------------------------------------- */
+/* ---- targets --------------------------------------------------------------------------------- */
 
 static int open_path(const char *path)
 {
@@ -289,7 +316,7 @@ static struct target *target_new(const char *path, const char *format, char why[
     return t;
 }
 
-/* ---- the writer: ring to batch ----------------------------------------------------------------------------------- */
+/* ---- the writer: ring to batch --------------------------------------------------------------- */
 
 /* The next record of a ring, NULL when it is empty; it stays until ring_took(). */
 static const struct packed *ring_peek(struct accesslog_ring *ring)
@@ -327,7 +354,8 @@ static bool gather_ring(struct accesslog *log, struct accesslog_ring *ring)
 /* True when the rings hold more than the batch took. */
 static bool gather(struct accesslog *log)
 {
-    /* Off: a record here was written while a change was under way; it waits for the output that comes. */
+    /* Off: a record here was written while a change was under way; it waits for the output that
+     * comes. */
     if (log->target->fd < 0)
         return false;
     bool all = true;
@@ -336,7 +364,7 @@ static bool gather(struct accesslog *log)
     return !all;
 }
 
-/* ---- the writer: batch to output --------------------------------------------------------------------------------- */
+/* ---- the writer: batch to output ------------------------------------------------------------- */
 
 static ssize_t write_some(struct target *t, const char *bytes, size_t length)
 {
@@ -344,7 +372,8 @@ static ssize_t write_some(struct target *t, const char *bytes, size_t length)
         return write(t->fd, bytes, length);
     if (t->is_socket)
         return send(t->fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
-    /* Standard output may be shared with others, so it is not made non-blocking: poll and a small step instead. */
+    /* Standard output may be shared with others, so it is not made non-blocking: poll and a small
+     * step instead. */
     struct pollfd p = { .fd = t->fd, .events = POLLOUT };
     if (poll(&p, 1, 0) <= 0) {
         errno = EAGAIN;
@@ -359,8 +388,10 @@ static void note_output_failed(struct accesslog *log)
     if (log->last_errno == errno)
         return; /* said once, not once a second */
     log->last_errno = errno;
-    log_error("the access log %s cannot be written: %s; tried again every second, lines may be lost meanwhile",
-              log->target->path, log->last_errno == EPIPE ? "its reader has gone" : strerror(log->last_errno));
+    log_error("the access log %s cannot be written: %s; tried again every second, lines may be "
+              "lost meanwhile",
+              log->target->path,
+              log->last_errno == EPIPE ? "its reader has gone" : strerror(log->last_errno));
 }
 
 static void note_output_works(struct accesslog *log)
@@ -385,7 +416,8 @@ static bool flush(struct accesslog *log)
     if (log->retry_at_ms > clock_mono_ms())
         return false;
     while (log->sent < log->batch.length) {
-        ssize_t n = write_some(log->target, log->batch.ptr + log->sent, log->batch.length - log->sent);
+        ssize_t n =
+            write_some(log->target, log->batch.ptr + log->sent, log->batch.length - log->sent);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
@@ -444,7 +476,7 @@ static void take_next_target(struct accesslog *log)
         batch_clear(log);
 }
 
-/* ---- the writer: its loop ---------------------------------------------------------------------------------------- */
+/* ---- the writer: its loop -------------------------------------------------------------------- */
 
 /* Until the output takes more, a ring is half full, somebody calls, or WAIT_MS have gone. */
 static void wait_for_work(struct accesslog *log, bool output_is_stuck)
@@ -454,7 +486,8 @@ static void wait_for_work(struct accesslog *log, bool output_is_stuck)
         { .fd = log->wake_fd, .events = POLLIN },
         { .fd = poll_output ? log->target->fd : -1, .events = POLLOUT },
     };
-    /* A stuck writer does not take the wake away, so that full rings do not wake it for nothing; but for a stop. */
+    /* A stuck writer does not take the wake away, so that full rings do not wake it for nothing;
+     * but for a stop. */
     bool listens = !output_is_stuck;
     if (!listens)
         p[0].fd = -1;
@@ -477,7 +510,8 @@ static void complain_about_drops(struct accesslog *log, int64_t now_ms)
         sum += atomic_load_explicit(&ring->dropped, memory_order_relaxed);
     if (sum == log->dropped_told)
         return;
-    log_warn("the access log %s is too slow: %lld lines were dropped", log->target->path == NULL ? "(off)" : log->target->path,
+    log_warn("the access log %s is too slow: %lld lines were dropped",
+             log->target->path == NULL ? "(off)" : log->target->path,
              (long long)(sum - log->dropped_told));
     log->dropped_told = sum;
     log->dropped_told_at_ms = now_ms;
@@ -494,7 +528,8 @@ static void give_up(struct accesslog *log)
         for (const struct packed *p; (p = ring_peek(ring)) != NULL; ring_took(ring, p))
             lines++;
     stat_add(&log->stats->log_dropped, lines);
-    log_warn("the access log %s took no more: %lld lines were dropped at the end", log->target->path, (long long)lines);
+    log_warn("the access log %s took no more: %lld lines were dropped at the end",
+             log->target->path, (long long)lines);
 }
 
 static void *writer_run(void *arg)
@@ -522,7 +557,7 @@ static void *writer_run(void *arg)
     }
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void log_free(struct accesslog **log)
 {
@@ -607,7 +642,8 @@ void accesslog_stop(struct accesslog **log)
     atomic_store(&l->stop_at_ms, clock_mono_ms() + STOP_MS);
     atomic_store(&l->is_stopping, true);
     call(l);
-    /* A write that the kernel does not return from (a dead network disk) must not hold the exit: leave it behind. */
+    /* A write that the kernel does not return from (a dead network disk) must not hold the exit:
+     * leave it behind. */
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 2 * STOP_MS / 1000;

@@ -1,11 +1,13 @@
 /* proxy/accesslog_format.c: from a record to a line: combined, json, or a string with {fields}.
  *
- * All three come from one table of fields. What a client sent must not forge a line, end a quoted string or move a
- * terminal: in combined and in format strings `"`, `\`, control bytes and bytes above 0x7e become \xHH, as nginx writes
- * them; in json the line is valid JSON and valid UTF-8 whatever came.
+ * All three come from one table of fields. What a client sent must not forge a line, end a quoted
+ * string or move a terminal: in combined and in format strings `"`, `\`, control bytes and bytes
+ * above 0x7e become \xHH, as nginx writes them; in json the line is valid JSON and valid UTF-8
+ * whatever came.
  *
- * The json line is written by hand: jansson's json_pack and json_dumpb made 146,000 such lines a second on one
- * processor here, and the writer has to keep up with several workers (this makes more than a million).
+ * The json line is written by hand: jansson's json_pack and json_dumpb made 146,000 such lines a
+ * second on one processor here, and the writer has to keep up with several workers (this makes more
+ * than a million).
  */
 #include "proxy/accesslog_internal.h"
 
@@ -15,19 +17,27 @@
 
 enum { FORMAT_BYTES_MAX = 4096, PIECES_MAX = 128, NAME_MAX_BYTES = 32 };
 
-/* TEXT   a slice, "-" when empty          COUNT  a number                  AGE  seconds, "-" when negative
- * MS     microseconds, written as milliseconds with three decimals, "-" when negative
- * the others are what their name says */
+/* TEXT   a slice, "-" when empty          COUNT  a number                  AGE  seconds, "-" when
+ * negative MS     microseconds, written as milliseconds with three decimals, "-" when negative the
+ * others are what their name says */
 enum field_kind {
-    KIND_TEXT, KIND_COUNT, KIND_STATUS, KIND_AGE, KIND_MS, KIND_OUTCOME, KIND_REASON,
-    KIND_TIME, KIND_TIME_ISO, KIND_REQUEST
+    KIND_TEXT,
+    KIND_COUNT,
+    KIND_STATUS,
+    KIND_AGE,
+    KIND_MS,
+    KIND_OUTCOME,
+    KIND_REASON,
+    KIND_TIME,
+    KIND_TIME_ISO,
+    KIND_REQUEST
 };
 
 struct field {
     const char *name;
     enum field_kind kind;
-    size_t offset;          /* in struct access_record, for the kinds that read a member */
-    const char *json;       /* its name in a json line; NULL leaves it out */
+    size_t offset;    /* in struct access_record, for the kinds that read a member */
+    const char *json; /* its name in a json line; NULL leaves it out */
 };
 
 #define AT(member) offsetof(struct access_record, member)
@@ -61,15 +71,15 @@ struct piece {
 
 struct access_format {
     bool is_json, is_combined;
-    char *text;                /* the pieces' literal text */
+    char *text; /* the pieces' literal text */
     struct piece pieces[PIECES_MAX];
     size_t piece_count;
-    int64_t second;            /* what the two below say; -1 none yet */
-    char time[48], iso[24];    /* "10/Oct/2000:13:55:36 -0700", "2000-10-10T20:55:36" */
+    int64_t second;         /* what the two below say; -1 none yet */
+    char time[48], iso[24]; /* "10/Oct/2000:13:55:36 -0700", "2000-10-10T20:55:36" */
     size_t time_length;
 };
 
-/* ---- the buffer -------------------------------------------------------------------------------------------------- */
+/* ---- the buffer ------------------------------------------------------------------------------ */
 
 static char *reserve(struct line_buffer *b, size_t more)
 {
@@ -112,12 +122,13 @@ static void add_number(struct line_buffer *b, uint64_t n)
 static void add_ms(struct line_buffer *b, uint64_t us)
 {
     unsigned rest = (unsigned)(us % 1000);
-    char decimals[4] = { '.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10), (char)('0' + rest % 10) };
+    char decimals[4] = { '.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),
+                         (char)('0' + rest % 10) };
     add_number(b, us / 1000);
     line_buffer_add(b, decimals, sizeof decimals);
 }
 
-/* ---- escaping ---------------------------------------------------------------------------------------------------- */
+/* ---- escaping -------------------------------------------------------------------------------- */
 
 static const char hex_digits[] = "0123456789ABCDEF";
 
@@ -153,8 +164,8 @@ static bool is_continuation(char c)
     return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* Length of the UTF-8 sequence at the start, 0 when it is none (RFC 3629: no overlong form, no surrogate, nothing
- * above U+10FFFF). */
+/* Length of the UTF-8 sequence at the start, 0 when it is none (RFC 3629: no overlong form, no
+ * surrogate, nothing above U+10FFFF). */
 static size_t utf8_length(struct slice s)
 {
     unsigned char c = (unsigned char)s.ptr[0], second = s.len > 1 ? (unsigned char)s.ptr[1] : 0;
@@ -166,7 +177,8 @@ static size_t utf8_length(struct slice s)
         return (c == 0xe0 && second < 0xa0) || (c == 0xed && second > 0x9f) ? 0 : 3;
     }
     if (c >= 0xf0 && c <= 0xf4) {
-        if (s.len < 4 || !is_continuation(s.ptr[1]) || !is_continuation(s.ptr[2]) || !is_continuation(s.ptr[3]))
+        if (s.len < 4 || !is_continuation(s.ptr[1]) || !is_continuation(s.ptr[2]) ||
+            !is_continuation(s.ptr[3]))
             return 0;
         return (c == 0xf0 && second < 0x90) || (c == 0xf4 && second > 0x8f) ? 0 : 4;
     }
@@ -186,7 +198,8 @@ static size_t add_json_special(struct line_buffer *b, struct slice s)
         line_buffer_add(b, s.ptr, length);
         return length;
     }
-    /* a control byte; or a byte that is not UTF-8, which reads as the Latin-1 character so that nothing is lost */
+    /* a control byte; or a byte that is not UTF-8, which reads as the Latin-1 character so that
+     * nothing is lost */
     char code[6] = { '\\', 'u', '0', '0', hex_digits[c >> 4], hex_digits[c & 15] };
     line_buffer_add(b, code, sizeof code);
     return 1;
@@ -205,7 +218,7 @@ static void add_json_string(struct line_buffer *b, struct slice s)
     line_buffer_add(b, "\"", 1);
 }
 
-/* ---- times ------------------------------------------------------------------------------------------------------- */
+/* ---- times ----------------------------------------------------------------------------------- */
 
 static void set_second(struct access_format *f, int64_t second)
 {
@@ -213,14 +226,15 @@ static void set_second(struct access_format *f, int64_t second)
         return;
     time_t t = (time_t)second;
     struct tm tm;
-    /* by hand: strftime's %b would follow the locale, and log analysers know the English names only */
+    /* by hand: strftime's %b would follow the locale, and log analysers know the English names only
+     */
     static const char months[12][4] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                         "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
     localtime_r(&t, &tm);
     long offset = tm.tm_gmtoff < 0 ? -tm.tm_gmtoff : tm.tm_gmtoff;
-    int n = snprintf(f->time, sizeof f->time, "%02d/%s/%d:%02d:%02d:%02d %c%02ld%02ld", tm.tm_mday, months[tm.tm_mon],
-                     tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec, tm.tm_gmtoff < 0 ? '-' : '+', offset / 3600,
-                     offset / 60 % 60);
+    int n = snprintf(f->time, sizeof f->time, "%02d/%s/%d:%02d:%02d:%02d %c%02ld%02ld", tm.tm_mday,
+                     months[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec,
+                     tm.tm_gmtoff < 0 ? '-' : '+', offset / 3600, offset / 60 % 60);
     f->time_length = n < 0 ? 0 : (size_t)n < sizeof f->time ? (size_t)n : sizeof f->time - 1;
     gmtime_r(&t, &tm);
     strftime(f->iso, sizeof f->iso, "%Y-%m-%dT%H:%M:%S", &tm);
@@ -230,12 +244,13 @@ static void set_second(struct access_format *f, int64_t second)
 static void add_iso(struct access_format *f, const struct access_record *r, struct line_buffer *out)
 {
     unsigned ms = (unsigned)(r->wall_ms % 1000);
-    char rest[5] = { '.', (char)('0' + ms / 100), (char)('0' + ms / 10 % 10), (char)('0' + ms % 10), 'Z' };
+    char rest[5] = { '.', (char)('0' + ms / 100), (char)('0' + ms / 10 % 10), (char)('0' + ms % 10),
+                     'Z' };
     add_text(out, f->iso);
     line_buffer_add(out, rest, sizeof rest);
 }
 
-/* ---- fields ------------------------------------------------------------------------------------------------------ */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 #define MEMBER(type, r, f) (*(const type *)(const void *)((const char *)(r) + (f)->offset))
 
@@ -256,11 +271,12 @@ static void add_request(const struct access_record *r, struct line_buffer *out)
 }
 
 /* The kinds that are written alike in every format. `none` stands for a negative number. */
-static void add_plain_field(const struct field *field, const struct access_record *r, const char *none,
-                            struct line_buffer *out)
+static void add_plain_field(const struct field *field, const struct access_record *r,
+                            const char *none, struct line_buffer *out)
 {
-    int64_t signed_value = field->kind == KIND_AGE ? MEMBER(int32_t, r, field)
-                           : field->kind == KIND_MS ? MEMBER(int64_t, r, field) : 0;
+    int64_t signed_value = field->kind == KIND_AGE  ? MEMBER(int32_t, r, field)
+                           : field->kind == KIND_MS ? MEMBER(int64_t, r, field)
+                                                    : 0;
     if (signed_value < 0)
         add_text(out, none);
     else if (field->kind == KIND_MS)
@@ -273,8 +289,8 @@ static void add_plain_field(const struct field *field, const struct access_recor
         add_number(out, MEMBER(uint64_t, r, field));
 }
 
-static void add_field(struct access_format *f, const struct field *field, const struct access_record *r,
-                      struct line_buffer *out)
+static void add_field(struct access_format *f, const struct field *field,
+                      const struct access_record *r, struct line_buffer *out)
 {
     switch (field->kind) {
     case KIND_TEXT: {
@@ -295,8 +311,8 @@ static void add_field(struct access_format *f, const struct field *field, const 
     UNREACHABLE();
 }
 
-static void add_json_value(struct access_format *f, const struct field *field, const struct access_record *r,
-                           struct line_buffer *out)
+static void add_json_value(struct access_format *f, const struct field *field,
+                           const struct access_record *r, struct line_buffer *out)
 {
     switch (field->kind) {
     case KIND_TEXT: add_json_string(out, MEMBER(struct slice, r, field)); return;
@@ -317,7 +333,8 @@ static void add_json_value(struct access_format *f, const struct field *field, c
     UNREACHABLE();
 }
 
-static void write_json(struct access_format *f, const struct access_record *r, struct line_buffer *out)
+static void write_json(struct access_format *f, const struct access_record *r,
+                       struct line_buffer *out)
 {
     char before = '{';
     for (size_t i = 0; i < ARRAY_COUNT(fields); i++) {
@@ -333,8 +350,10 @@ static void write_json(struct access_format *f, const struct access_record *r, s
     line_buffer_add(out, "}", 1);
 }
 
-/* Apache's combined: %h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-agent}i", where %b is "-" for no bytes. */
-static void write_combined(struct access_format *f, const struct access_record *r, struct line_buffer *out)
+/* Apache's combined: %h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-agent}i", where %b is "-" for no
+ * bytes. */
+static void write_combined(struct access_format *f, const struct access_record *r,
+                           struct line_buffer *out)
 {
     add_escaped(out, slice_is_empty(r->client) ? SLICE("-") : r->client);
     add_text(out, " - - [");
@@ -355,7 +374,8 @@ static void write_combined(struct access_format *f, const struct access_record *
     line_buffer_add(out, "\"", 1);
 }
 
-void access_format_write(struct access_format *f, const struct access_record *r, struct line_buffer *out)
+void access_format_write(struct access_format *f, const struct access_record *r,
+                         struct line_buffer *out)
 {
     set_second(f, r->wall_ms / 1000);
     if (f->is_combined)
@@ -372,7 +392,7 @@ void access_format_write(struct access_format *f, const struct access_record *r,
     line_buffer_add(out, "\n", 1);
 }
 
-/* ---- reading a format -------------------------------------------------------------------------------------------- */
+/* ---- reading a format ------------------------------------------------------------------------ */
 
 static size_t least(size_t a, size_t b)
 {
@@ -433,7 +453,8 @@ static void say_unknown(struct slice name, char why[256])
     for (size_t i = 0; i < name.len; i++)
         shown[i] = is_plain((unsigned char)name.ptr[i]) ? name.ptr[i] : '?';
     shown[name.len] = '\0';
-    snprintf(why, 256, "there is no field {%s}; the nearest is {%s}; a brace of its own is written {{", shown,
+    snprintf(why, 256,
+             "there is no field {%s}; the nearest is {%s}; a brace of its own is written {{", shown,
              nearest_field(name));
 }
 
@@ -455,7 +476,8 @@ static bool read_field(struct access_format *f, struct slice *rest, char why[256
     struct slice inside = { rest->ptr + 1, rest->len - 1 };
     size_t end = slice_find(inside, '}');
     if (end == inside.len) {
-        snprintf(why, 256, "the brace at position %td is not closed; a brace of its own is written {{",
+        snprintf(why, 256,
+                 "the brace at position %td is not closed; a brace of its own is written {{",
                  rest->ptr - f->text + 1);
         return false;
     }
@@ -512,7 +534,8 @@ static bool read_format(struct access_format *f, struct slice text, char why[256
         return false;
     }
     if (has_control(text)) {
-        snprintf(why, 256, "a format holds no line break or other control byte (a tab may be there)");
+        snprintf(why, 256,
+                 "a format holds no line break or other control byte (a tab may be there)");
         return false;
     }
     if (!read_pieces(f, text, why))
@@ -520,8 +543,12 @@ static bool read_format(struct access_format *f, struct slice text, char why[256
     if (has_field(f))
         return true;
     const char *near = is_near("combined", text) ? "; did you mean combined?"
-                       : is_near("json", text)   ? "; did you mean json?" : "";
-    snprintf(why, 256, "a format is combined, json, or a string with {fields}, such as \"{client} {status}\"%s", near);
+                       : is_near("json", text)   ? "; did you mean json?"
+                                                 : "";
+    snprintf(
+        why, 256,
+        "a format is combined, json, or a string with {fields}, such as \"{client} {status}\"%s",
+        near);
     return false;
 }
 

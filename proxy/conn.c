@@ -430,15 +430,11 @@ enum conn_read conn_read_body(struct conn *c, struct slice *piece, enum h1_cause
 
 bool conn_check_peer(struct conn *c)
 {
-    if (c->peer_closed && c->wait != CONN_HALF_CLOSED && c->wait != CONN_SEND) {
-        /* A FIN is either a client that left or one that has only finished sending: a moment's
-         * grace serves the second. */
-        char byte;
-        ssize_t got = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-        if (got < 0 && errno != EAGAIN && errno != EINTR)
-            return false;
+    if (c->was_reset)
+        return false;
+    /* A FIN is either a client that left or one that has only finished sending: a moment's grace serves the second. */
+    if (c->peer_closed && c->wait != CONN_HALF_CLOSED && c->wait != CONN_SEND)
         conn_wait(c, CONN_HALF_CLOSED, HALF_CLOSED_MS);
-    }
     return true;
 }
 
@@ -564,6 +560,17 @@ void conn_run_again(struct worker *w)
     }
 }
 
+/* A reset may come as "readable" alone; nobody reads while an exchange waits, so look. */
+static void note_end(struct conn *c)
+{
+    char byte;
+    ssize_t got = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+        c->peer_closed = true;
+    if (got < 0 && c->peer_closed)
+        c->was_reset = true;
+}
+
 static void on_client(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
@@ -573,6 +580,8 @@ static void on_client(evutil_socket_t fd, short what, void *arg)
         c->peer_closed = true;
     if (what & (EV_READ | EV_CLOSED))
         c->can_read = true;
+    if (c->exchange != NULL && (what & EV_READ) && c->body != BODY_UNREAD)
+        note_end(c);
     if (what & EV_WRITE)
         c->can_write = true;
     if (c->exchange != NULL && c->exchange->fetch != NULL && (what & EV_READ))

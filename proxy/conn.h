@@ -37,6 +37,7 @@ struct conn {
     bool body_is_chunked;
     bool can_read, can_write;              /* until EAGAIN says otherwise */
     bool peer_closed;                      /* a FIN was seen: read until 0 */
+    bool was_reset;
     bool saw_end;                          /* read returned 0 or failed */
     bool must_close;                       /* after the exchange under way */
     bool is_lingering;

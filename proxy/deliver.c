@@ -27,7 +27,7 @@ static void note_sent(struct exchange *x, uint64_t bytes)
 {
     x->sent += bytes;
     x->sent_any = true;
-    if (x->first_byte_us < 0 && x->worker->log != NULL)
+    if (x->first_byte_us < 0 && x->snapshot->config->has_access_log)
         x->first_byte_us = clock_mono_us();
     stat_add(&x->worker->stats->client_sent_bytes, (int64_t)bytes);
 }

@@ -456,14 +456,19 @@ static bool may_have_coding(const struct exchange *x, const struct object_facts 
            cache_coding_is_acceptable(facts->content_encoding, &x->request.headers);
 }
 
-static enum next step_lookup(struct exchange *x)
+static enum fresh_verdict judge_object(struct exchange *x, const struct object_facts *facts)
 {
-    struct cache *cache = x->worker->house->cache;
     struct cache_control asked;
     bool honours = x->snapshot->config->honours_client;
     if (honours)
         cache_control_read_request(&x->request.headers, &asked);
+    x->age_s = cache_age_s(&facts->freshness, facts->received_ms, x->begun_ms);
+    return cache_is_fresh(&facts->freshness, x->age_s, honours ? &asked : NULL);
+}
 
+static enum next step_lookup(struct exchange *x)
+{
+    struct cache *cache = x->worker->house->cache;
     cache_read_begin();
     x->in_read_section = true;
     x->outcome = OUTCOME_MISS;
@@ -474,8 +479,7 @@ static enum next step_lookup(struct exchange *x)
             x->reason = REASON_OTHER_VARIANT;
             break;
         }
-        x->age_s = cache_age_s(&facts->freshness, facts->received_ms, x->begun_ms);
-        switch (cache_is_fresh(&facts->freshness, x->age_s, honours ? &asked : NULL)) {
+        switch (judge_object(x, facts)) {
         case FRESH_YES: return hit(x, OUTCOME_HIT, REASON_FRESH);
         case FRESH_EXPIRED: x->reason = REASON_EXPIRED; break;
         case FRESH_MUST_ASK: x->reason = REASON_MUST_ASK; break;
@@ -501,6 +505,18 @@ static enum next step_lookup(struct exchange *x)
     return exchange_go(x, STEP_FILL);
 }
 
+/* A fill that ended between our look at the store and our own beginning may have left what we want. */
+static bool is_stored_meanwhile(struct exchange *x)
+{
+    struct cache_object *o;
+    cache_read_begin();
+    bool is = cache_find(x->worker->house->cache, &x->key, &x->request.headers, &o) == CACHE_FOUND &&
+              may_have_coding(x, cache_object_facts(o)) &&
+              judge_object(x, cache_object_facts(o)) == FRESH_YES;
+    cache_read_end();
+    return is;
+}
+
 static enum next step_fill(struct exchange *x)
 {
     struct cache_fill *fill = NULL;
@@ -514,12 +530,19 @@ static enum next step_fill(struct exchange *x)
     x->object = NULL;
     x->step = STEP_JOIN; /* before the fetch begins: it may end at once and look at us */
     stat_add(&x->worker->stats->followers_live, 1);
-    if (x->begun == FILL_LEAD) {
-        fetch_fill(x, fill);
-    } else {
+    if (x->begun == FILL_FOLLOW) {
         x->outcome = OUTCOME_COLLAPSED;
         stat_add(&x->worker->stats->fill_joined, 1);
+        return NEXT_STEP;
     }
+    if (is_stored_meanwhile(x)) {
+        cache_fill_fail(fill, REASON_CLIENT_LEFT); /* whoever joined looks again, as we do */
+        detach_reader(x);
+        cache_fill_done(&fill);
+        return exchange_go(x, STEP_LOOKUP);
+    }
+    x->outcome = OUTCOME_MISS;
+    fetch_fill(x, fill);
     return NEXT_STEP;
 }
 
@@ -535,7 +558,7 @@ static enum next part_from_fill(struct exchange *x)
         return exchange_go(x, STEP_PASS);
     const struct h1_response *r = fetch_response(x->fetch);
     bool is_large = r->framing != FRAMING_LENGTH || r->length > PART_WORTH_ASKING;
-    if (r->status == 304 ||
+    if ((r->status == 304 && fetch_is_conditional(x->fetch)) ||
         (r->status == 200 && is_large && headers_has(&x->request.headers, HEADER_RANGE)))
         fetch_free(&x->fetch); /* it asked with our condition, or for the whole: ask again as the
                                   client did */
@@ -657,7 +680,7 @@ static enum next step_log(struct exchange *x)
     if (x->outcome == OUTCOME_HIT || x->outcome == OUTCOME_REVALIDATED ||
         x->outcome == OUTCOME_STALE)
         stat_add(&s->hit_sent_bytes, (int64_t)x->body_sent);
-    if (x->worker->log == NULL)
+    if (!x->snapshot->config->has_access_log)
         return NEXT_END;
 
     char text[PEER_TEXT];

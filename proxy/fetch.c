@@ -642,6 +642,7 @@ void fetch_end_all(struct worker *w)
         struct fetch *f = w->fetches;
         if (f->fill != NULL) {
             cache_fill_fail(f->fill, REASON_OVERLOADED);
+            stat_add(&w->stats->fills_live, -1);
             fetch_leave_fill(f);
         } else {
             fetch_free(&f);
@@ -664,6 +665,11 @@ const struct h1_response *fetch_response(const struct fetch *f)
 enum fault fetch_fault(const struct fetch *f)
 {
     return f->fault;
+}
+
+bool fetch_is_conditional(const struct fetch *f)
+{
+    return f->is_conditional;
 }
 
 struct slice fetch_take_interim(struct fetch *f)

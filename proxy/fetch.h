@@ -26,6 +26,8 @@ enum fetch_progress { FETCH_WAITS, FETCH_HAS_HEAD, FETCH_FAULTED };
 enum fetch_progress fetch_advance(struct fetch *f);
 const struct h1_response *fetch_response(const struct fetch *f); /* slices live as long as the fetch */
 enum fault fetch_fault(const struct fetch *f);
+/* Whether it asked with the stored object's validators: its 304 is then no answer for the client. */
+bool fetch_is_conditional(const struct fetch *f);
 /* Interim responses to be sent before the answer; empty when there are none. They are the caller's after this: valid until the next call. */
 struct slice fetch_take_interim(struct fetch *f);
 

@@ -71,6 +71,8 @@ static struct slice write_head(struct fetch *f, struct slice status_line,
             newer != NULL && updates(h->id) && headers_find_name(newer, h->name, 0) >= 0;
         if (replaced || !is_stored(stored, h))
             continue;
+        if (h->id == HEADER_DATE && newer != NULL)
+            continue; /* the 304 without a Date was made now, not when the body was */
         has_date |= h->id == HEADER_DATE;
         put_field(&w, h->name, h->value);
     }
@@ -229,6 +231,12 @@ static uint64_t object_max(const struct config *c)
     return c->object_max_bytes > 0 ? c->object_max_bytes : c->memory_bytes / 8;
 }
 
+static void count_end(struct fetch *f, _Atomic int64_t *how)
+{
+    stat_add(how, 1);
+    stat_add(&f->worker->stats->fills_live, -1);
+}
+
 enum judgement { JUDGED_FILL, JUDGED_OVER, JUDGED_RELEASED };
 
 static enum judgement judge_head(struct fetch *f)
@@ -241,7 +249,10 @@ static enum judgement judge_head(struct fetch *f)
     bool too_big = f->response.framing == FRAMING_LENGTH &&
                    f->response.length > object_max(f->snapshot->config);
     if (f->response.status == 304 || too_big || judge(f, &j) != STORABLE_YES) {
+        if (f->response.status != 304) /* that is about our condition, not about the page */
+            cache_remember_uncacheable(f->worker->house->cache, &f->key, clock_mono_ms());
         cache_fill_release(f->fill);
+        count_end(f, &f->worker->stats->fill_released);
         return JUDGED_RELEASED;
     }
     cache_fill_head(f->fill, &j.facts);
@@ -286,6 +297,7 @@ static void fail(struct fetch *f)
 {
     enum fault fault = f->state == FETCH_BROKEN ? f->fault : FAULT_ORIGIN_CUT;
     cache_fill_fail(f->fill, fault_row(fault)->reason);
+    count_end(f, &f->worker->stats->fill_failed);
     fetch_leave_fill(f);
 }
 
@@ -300,6 +312,19 @@ static void on_room(struct post *post)
     if (f->fill == NULL)
         return; /* handed over to its leader */
     fetch_run_fill(f);
+}
+
+static void seal(struct fetch *f)
+{
+    struct stats *s = f->worker->stats;
+    bool is_stored = cache_fill_seal(f->fill);
+    if (cache_fill_is_outgrown(f->fill))
+        count_end(f, &s->fill_too_big);
+    else if (is_stored)
+        count_end(f, &s->fill_stored);
+    else /* purged while it came: delivered, not kept */
+        count_end(f, cache_fill_state(f->fill) == FILL_FAILED ? &s->fill_failed : &s->fill_outrun);
+    fetch_leave_fill(f);
 }
 
 /* One bounded turn of the body. True when the fill has ended. */
@@ -322,13 +347,13 @@ static bool feed(struct fetch *f)
                 deadline_clear(&f->deadline); /* the readers' pace now, and their timers */
             }
             if (cache_fill_state(f->fill) == FILL_FAILED) { /* of its own: no memory at all */
+                count_end(f, &f->worker->stats->fill_failed);
                 fetch_leave_fill(f);
                 return true;
             }
             break;
         case PULLED_END:
-            cache_fill_seal(f->fill);
-            fetch_leave_fill(f);
+            seal(f);
             return true;
         case PULLED_WAIT: return false;
         case PULLED_FAULT: fail(f); return true;
@@ -345,6 +370,7 @@ void fetch_run_fill(struct fetch *f)
     f->is_running = true;
     if (!is_wanted(f) && f->state != FETCH_BROKEN) {
         cache_fill_fail(f->fill, REASON_CLIENT_LEFT);
+        count_end(f, &f->worker->stats->fill_abandoned);
         fetch_leave_fill(f);
         return;
     }
@@ -357,8 +383,9 @@ void fetch_run_fill(struct fetch *f)
         switch (judge_head(f)) {
         case JUDGED_OVER: {
             struct slice none;
-            (void)fetch_pull(f, FETCH_BUFFERED,
-                             &none); /* a 304 has no body: this gives the connection back */
+            /* a 304 has no body: this gives the connection back */
+            (void)fetch_pull(f, FETCH_BUFFERED, &none);
+            count_end(f, &f->worker->stats->fill_stored);
             fetch_leave_fill(f);
             return;
         }
@@ -399,6 +426,11 @@ void fetch_fill(struct exchange *x, struct cache_fill *fill)
     struct fetch *f = fetch_new(x);
     struct cache_object *stale = cache_fill_stale(fill);
     f->fill = fill;
+    f->key = x->key;
+    f->key.bytes = arena_copy(&f->arena, x->key.bytes);
+    stat_add(&x->worker->stats->fill_started, 1);
+    stat_add(&x->worker->stats->fills_live, 1);
+    f->is_conditional = stale != NULL;
     f->method = METHOD_GET;
     f->is_idempotent = true;
     f->room.run = on_room;

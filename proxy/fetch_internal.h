@@ -22,6 +22,7 @@ struct fetch {
     struct origin_conn *conn;       /* NULL before and after */
     struct exchange *exchange;      /* pass: who pulls; fill: the leader while it is there */
     struct cache_fill *fill;        /* NULL for a pass */
+    struct cache_key key;           /* fills */
     struct arena arena;
     struct deadline deadline;
     enum fetch_state state;
@@ -54,7 +55,7 @@ struct fetch {
     char *interim;
     size_t interim_length;
     struct post room;               /* a paused fill may go on */
-    bool is_paused, is_judged;
+    bool is_paused, is_judged, is_conditional;
 };
 
 /* fetch_request.c: the head for the origin, written anew from the parsed form. */

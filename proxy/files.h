@@ -8,7 +8,7 @@
 #include "config/config.h"
 
 struct files_answer {
-    uint16_t status;          /* 200, 301 (a directory without its slash), 304, 403, 404, 405, 400 or 500 */
+    uint16_t status;          /* 200, 301 (a directory without its slash), 304, 400, 403, 404 or 500; 405 is the caller's */
     int fd;                   /* status 200: open for reading, the caller closes it; else -1 */
     uint64_t length;          /* bytes, status 200 */
     struct slice type;        /* Content-Type */

@@ -8,11 +8,9 @@ bool files_types_are_sorted(void);
 
 /* ---- files_path.c ---------------------------------------------------------------------------- */
 
-/* A request's path as a name beneath the root: decoded, one slash between elements, none in front.
- */
+/* A request's path as a name beneath the root: decoded, single slashes, none in front. */
 struct files_name {
-    char
-        *text; /* terminated, with room for an ending of FILES_ENDING_ROOM; "" is the root itself */
+    char *text; /* terminated, with room for FILES_ENDING_ROOM more; "" is the root itself */
     size_t length;
     bool has_slash; /* the path ended with one: a directory is meant */
 };

@@ -118,6 +118,10 @@ static bool reload(void *arg, struct config_mistakes *m)
     struct cache_settings settings = cache_settings_of(c);
     cache_change(s->house.cache, &settings);
     log_set_level((enum log_level)c->log_level);
+    char why[256];
+    if (!accesslog_change(s->house.log, c->has_access_log ? c->access_log_path : NULL,
+                          c->has_access_log ? c->access_log_format : NULL, why))
+        log_error("access_log: %s; the old one stays", why);
     for (unsigned i = 0; i < s->worker_count; i++)
         worker_publish(s->workers[i], s->shared);
     shared_snapshot_unref(&old);
@@ -316,9 +320,8 @@ static bool bind_all(struct server *s, const struct config *c, struct listener *
 static bool start_log(struct server *s, const struct config *c)
 {
     char why[256] = "";
-    if (!c->has_access_log)
-        return true;
-    s->house.log = accesslog_start(c->access_log_path, c->access_log_format, why);
+    s->house.log = accesslog_start(c->has_access_log ? c->access_log_path : NULL,
+                                   c->has_access_log ? c->access_log_format : NULL, why);
     if (s->house.log == NULL)
         fprintf(stderr, "larder: access_log: %s\n", why);
     return s->house.log != NULL;
@@ -357,7 +360,7 @@ static void serve_signals(struct server *s, const sigset_t *signals)
             reload(s, &m);
             config_mistakes_free(&m);
         }
-        if (signal == SIGUSR1 && s->house.log != NULL)
+        if (signal == SIGUSR1)
             accesslog_reopen(s->house.log);
     }
 }
@@ -377,8 +380,7 @@ static void stop(struct server *s)
     shared_snapshot_unref(&s->shared);
     cache_free(&s->house.cache);
     address_table_free(&s->house.addresses);
-    if (s->house.log != NULL)
-        accesslog_stop(&s->house.log);
+    accesslog_stop(&s->house.log);
     free(s->workers);
     log_info("stopped");
 }

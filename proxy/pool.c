@@ -276,8 +276,7 @@ int origin_conn_error(struct origin_conn *c)
     return c->error;
 }
 
-/* ---- taking, giving, closing
- * ------------------------------------------------------------------------------------- */
+/* ---- taking, giving, closing ----------------------------------------------------------------- */
 
 static bool has_idled_too_long(const struct origin_conn *c, int64_t now_ms)
 {

@@ -291,8 +291,7 @@ static void start_thread_locked(struct resolver *r)
     pthread_attr_destroy(&attr);
 }
 
-/* ---- the resolver's life
- * ----------------------------------------------------------------------------------------- */
+/* ---- the resolver's life --------------------------------------------------------------------- */
 
 struct resolver *resolver_new(resolve_lookup_f lookup)
 {

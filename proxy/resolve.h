@@ -1,10 +1,11 @@
 /* proxy/resolve.h: names of servers to addresses, on threads of their own: a worker only ever
  * copies an address.
  *
- * Life     resolver_new() -> resolve_name_new() for each server -> resolver_wait_first() -> … ->
- * the names and the sets let go of it; the last one ends its threads. A look-up that hangs in the
- * system's resolver then is left behind, not waited for. Threads  any; two locks, never held
- * together: the resolver's (who is due) and a name's (its addresses).
+ * Life     resolver_new() -> resolve_name_new() for each server -> resolver_wait_first() -> …
+ *          -> the names and the sets let go of it; the last one ends its threads. A look-up that
+ *          hangs in the system's resolver then is left behind, not waited for.
+ * Threads  any; two locks, never held together: the resolver's (who is due) and a name's (its
+ *          addresses).
  */
 #ifndef PROXY_RESOLVE_H
 #define PROXY_RESOLVE_H

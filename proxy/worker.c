@@ -133,7 +133,7 @@ struct worker *worker_new(unsigned index, struct house *house, struct shared_sna
     w->mailbox = mailbox_new(w->base);
     w->pool = origin_pool_new(w->base);
     w->snapshot = snapshot_new(shared);
-    w->log = house->log == NULL ? NULL : accesslog_ring(house->log);
+    w->log = accesslog_ring(house->log);
     w->again_last = &w->again_first;
     w->listeners = listeners;
     w->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -1,4 +1,5 @@
-/* tests/fuzz/fuzz_accesslog_format.c: a format, a NUL, then bytes of a request: whatever comes, a line is one line. */
+/* tests/fuzz/fuzz_accesslog_format.c: a format, a NUL, then bytes of a request: whatever comes, a
+ * line is one line. */
 #include "proxy/accesslog_internal.h"
 
 #include <stdlib.h>
@@ -7,9 +8,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *format = slice_to_string((struct slice){ (const char *)data, size });
     size_t used = strlen(format);
-    struct slice rest = used < size ? (struct slice){ (const char *)data + used + 1, size - used - 1 } : SLICE_NONE;
-    struct access_record r = { .method = rest, .target = rest, .host = rest, .user_agent = rest, .client = rest,
-                               .status = 200, .age_s = -1, .first_byte_us = -1, .total_us = (int64_t)size };
+    struct slice rest =
+        used < size ? (struct slice){ (const char *)data + used + 1, size - used - 1 } : SLICE_NONE;
+    struct access_record r = { .method = rest,
+                               .target = rest,
+                               .host = rest,
+                               .user_agent = rest,
+                               .client = rest,
+                               .status = 200,
+                               .age_s = -1,
+                               .first_byte_us = -1,
+                               .total_us = (int64_t)size };
     char why[256] = "";
     struct access_format *f = access_format_new(format, why);
     if (f == NULL) {

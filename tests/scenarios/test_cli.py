@@ -24,7 +24,7 @@ WRONG = {
     "a size without its unit": (SITE + "cache: { memory: 512 }\n", (3, 18), ["cache.memory", "512", "16MiB"]),
     "below the least": (SITE + "cache: { memory: 1MiB }\n", (3, 18), ["cache.memory", "1MiB", "16MiB", "4TiB"]),
     "a duration that is none": (SITE + "clients:\n  idle_timeout: soon\n", (4, 17), ["clients.idle_timeout", "soon"]),
-    "an origin that is not there": (SITE + "sites:\n  - { hosts: [\"*\"], origin: ap }\n", (4, 30), ["ap", "app"]),
+    "an origin that is not there": (SITE + "sites:\n  - { hosts: [\"*\"], origin: ap }\n", (4, 29), ["ap", "app"]),
     "servers and root at once": ("origins:\n  app: { servers: [\"http://a\"], root: /var/www }\n", (2, None), ["origins.app"]),
     "an https server": ("origins:\n  app: { servers: [\"https://a\"] }\n", (2, None), ["origins.app.servers", "https://a"]),
     "a host twice": (SITE + "sites:\n  - { hosts: [a.test], origin: app }\n  - { hosts: [A.test], origin: app }\n", (5, None), ["a.test"]),
@@ -76,8 +76,9 @@ def test_config_lists_every_item_with_its_default():
     assert done.returncode == 0
     table = re.findall(r'^    \{ "([\w.*]+)", CONFIG_', (ROOT / "config/items.c").read_text(), re.M)
     assert len(table) > 40
+    shown = set(done.stdout.splitlines())
     for item in table:
-        assert item in done.stdout, item
+        assert item.replace("origins.*", "origins.NAME").replace("sites.*", "sites[]") in shown, item
     for word in ("512MiB", "127.0.0.1:6081", "65s"):
         assert word in done.stdout
 

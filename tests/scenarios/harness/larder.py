@@ -6,11 +6,10 @@ import os
 import resource
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 from .client import Client
-from .tools import BINARY, BOUND_S, cpu_s, free_port, read_proc, until
+from .tools import BINARY, BOUND_S, cpu_s, free_port, read_proc, until, until_quiet
 
 SANITIZERS = {
     "ASAN_OPTIONS": "detect_leaks=1:exitcode=99:quarantine_size_mb=8:detect_stack_use_after_return=0",
@@ -88,7 +87,7 @@ class Larder:
                                             preexec_fn=lower_limit if self.descriptors else None)
         until(lambda: "listens on" in self.stderr() or self.process.poll() is not None, "the line that says where it listens")
         assert self.process.poll() is None, f"Larder did not start:\n{self.stderr()}"
-        self.descriptors_at_start = self.descriptor_count()
+        self.descriptors_at_start = until_quiet(self.descriptor_count, rounds=8)  # its threads are still opening theirs
 
     def stderr(self):
         return self.stderr_path.read_text(errors="replace")
@@ -236,22 +235,32 @@ class Larder:
         """Everybody has left: nothing may be under way any more, and every request must have had one end."""
         self.close_clients()
         live = ("exchanges_live", "fills_live", "followers_live", "client_open", "client_idle", "origin_open", "origin_idle")
-        given = 0.0
-        end = time.monotonic() + BOUND_S
-        while True:
+        left, given = {}, 0.0
+
+        def is_at_rest():
+            nonlocal given
             counters = self.stats()["counters"]
-            left = {name: counters[name] for name in live if counters[name] != 0}
-            if not left and self.descriptor_count() <= self.descriptors_at_start:
-                break
-            assert time.monotonic() < end, f"still there after all have left: {left}, descriptors " \
-                f"{self.descriptor_count()} (at start {self.descriptors_at_start})"
-            if self.clock and given < SETTLE_S:
+            left.clear()
+            left.update({name: counters[name] for name in live if counters[name] != 0})
+            if left and self.clock and given < SETTLE_S:
                 self.clock.advance(0.5)  # no further than that: a timeout must not tidy up what should have ended by itself
                 given += 0.5
-            time.sleep(0.02)
+            return not left
+
+        try:
+            until(is_at_rest, "rest")
+        except AssertionError:
+            raise AssertionError(f"still there after all have left: {left}") from None
+        # the admin side closes the connection of our last look a moment later
+        until(lambda: self.descriptor_count() <= self.descriptors_at_start, "descriptors as at the start")
         stats = self.stats()
         for table in ("outcomes", "reasons"):
             total = sum(stats[table].values())
             assert total == stats["counters"]["exchanges"], f"{table} say {total}: {stats[table]}"
         assert stats["memory"]["filling_bytes"] == 0, stats["memory"]
-        assert stats["memory"]["used_bytes"] <= stats["memory"]["budget_bytes"], stats["memory"]
+
+        def is_within():
+            memory = self.stats()["memory"]
+            return memory["used_bytes"] <= memory["budget_bytes"]
+
+        until(is_within, "memory within its budget")

@@ -1,4 +1,5 @@
-/* tests/unit/proxy/test_accesslog.c: the formats as rows, then rings, writer, rotation and pressure with real files. */
+/* tests/unit/proxy/test_accesslog.c: the formats as rows, then rings, writer, rotation and pressure
+ * with real files. */
 #include "proxy/accesslog.h"
 #include "proxy/accesslog_internal.h"
 
@@ -51,7 +52,7 @@ static struct access_record usual(void)
     };
 }
 
-/* ---- formats ----------------------------------------------------------------------------------------------------- */
+/* ---- formats --------------------------------------------------------------------------------- */
 
 static void assert_line(const char *format, const struct access_record *r, const char *expected)
 {
@@ -75,11 +76,15 @@ static void test_each_field_and_format(void **state)
     } rows[] = {
         { "combined", "192.0.2.7 - - [10/Oct/2000:20:55:36 +0000] \"GET /a?b=1 HTTP/1.1\" 200 2326 "
                       "\"http://example.com/\" \"Mozilla/5.0 (X11)\"\n" },
-        { "json", "{\"time\":\"2000-10-10T20:55:36.007Z\",\"client\":\"192.0.2.7\",\"method\":\"GET\",\"target\":\"/a?b=1\","
-                  "\"protocol\":\"HTTP/1.1\",\"host\":\"www.example.com:8080\",\"site\":\"*.example.com\",\"status\":200,"
-                  "\"bytes\":2326,\"sent\":2600,\"referer\":\"http://example.com/\",\"user_agent\":\"Mozilla/5.0 (X11)\","
-                  "\"outcome\":\"hit\",\"reason\":\"fresh\",\"age\":12,\"server\":\"http://10.0.0.5:8080\","
-                  "\"first_byte_ms\":0.250,\"total_ms\":1234.567}\n" },
+        { "json",
+          "{\"time\":\"2000-10-10T20:55:36.007Z\",\"client\":\"192.0.2.7\",\"method\":\"GET\","
+          "\"target\":\"/a?b=1\","
+          "\"protocol\":\"HTTP/"
+          "1.1\",\"host\":\"www.example.com:8080\",\"site\":\"*.example.com\",\"status\":200,"
+          "\"bytes\":2326,\"sent\":2600,\"referer\":\"http://example.com/"
+          "\",\"user_agent\":\"Mozilla/5.0 (X11)\","
+          "\"outcome\":\"hit\",\"reason\":\"fresh\",\"age\":12,\"server\":\"http://10.0.0.5:8080\","
+          "\"first_byte_ms\":0.250,\"total_ms\":1234.567}\n" },
         { "{client}", "192.0.2.7\n" },
         { "[{time}]", "[10/Oct/2000:20:55:36 +0000]\n" },
         { "{time_iso}", "2000-10-10T20:55:36.007Z\n" },
@@ -101,14 +106,21 @@ static void test_each_field_and_format(void **state)
 static void test_what_is_not_known_is_a_dash(void **state)
 {
     (void)state;
-    struct access_record r = { .outcome = OUTCOME_REFUSED, .reason = REASON_BAD_REQUEST, .status = 400, .age_s = -1,
+    struct access_record r = { .outcome = OUTCOME_REFUSED,
+                               .reason = REASON_BAD_REQUEST,
+                               .status = 400,
+                               .age_s = -1,
                                .first_byte_us = -1 };
     assert_line("combined", &r, "- - - [01/Jan/1970:00:00:00 +0000] \"-\" 400 - \"-\" \"-\"\n");
-    assert_line("{client} {request} {host} {server} {age} {first_byte_ms} {total_ms}", &r, "- - - - - - 0.000\n");
+    assert_line("{client} {request} {host} {server} {age} {first_byte_ms} {total_ms}", &r,
+                "- - - - - - 0.000\n");
     assert_line("json", &r,
-                "{\"time\":\"1970-01-01T00:00:00.000Z\",\"client\":\"\",\"method\":\"\",\"target\":\"\",\"protocol\":\"\","
-                "\"host\":\"\",\"site\":\"\",\"status\":400,\"bytes\":0,\"sent\":0,\"referer\":\"\",\"user_agent\":\"\","
-                "\"outcome\":\"refused\",\"reason\":\"bad-request\",\"age\":null,\"server\":\"\",\"first_byte_ms\":null,"
+                "{\"time\":\"1970-01-01T00:00:00.000Z\",\"client\":\"\",\"method\":\"\",\"target\":"
+                "\"\",\"protocol\":\"\","
+                "\"host\":\"\",\"site\":\"\",\"status\":400,\"bytes\":0,\"sent\":0,\"referer\":"
+                "\"\",\"user_agent\":\"\","
+                "\"outcome\":\"refused\",\"reason\":\"bad-request\",\"age\":null,\"server\":\"\","
+                "\"first_byte_ms\":null,"
                 "\"total_ms\":0.000}\n");
 }
 
@@ -121,16 +133,20 @@ static void test_hostile_bytes_cannot_forge(void **state)
     } rows[] = {
         { SLICE_INIT("a\"b"), "a\\x22b\n", "a\\\"b" },
         { SLICE_INIT("a\\x22"), "a\\x5Cx22\n", "a\\\\x22" },
-        { SLICE_INIT("a\r\n1.2.3.4 - -"), "a\\x0D\\x0A1.2.3.4 - -\n", "a\\u000D\\u000A1.2.3.4 - -" },
+        { SLICE_INIT("a\r\n1.2.3.4 - -"), "a\\x0D\\x0A1.2.3.4 - -\n",
+          "a\\u000D\\u000A1.2.3.4 - -" },
         { SLICE_INIT("\x1b[2J\x7f"), "\\x1B[2J\\x7F\n", "\\u001B[2J\\u007F" },
         { SLICE_INIT("nul\0nul"), "nul\\x00nul\n", "nul\\u0000nul" },
         { SLICE_INIT("Gr\xc3\xbc\xc3\x9f"), "Gr\\xC3\\xBC\\xC3\\x9F\n", "Gr\xc3\xbc\xc3\x9f" },
-        { SLICE_INIT("\xe2\x82\xac\xf0\x9f\x98\x80"), "\\xE2\\x82\\xAC\\xF0\\x9F\\x98\\x80\n", "\xe2\x82\xac\xf0\x9f\x98\x80" },
-        { SLICE_INIT("\xff\xc3"), "\\xFF\\xC3\n", "\\u00FF\\u00C3" },            /* not UTF-8; cut short */
-        { SLICE_INIT("\xc0\xaf"), "\\xC0\\xAF\n", "\\u00C0\\u00AF" },            /* overlong, RFC 3629 3 */
+        { SLICE_INIT("\xe2\x82\xac\xf0\x9f\x98\x80"), "\\xE2\\x82\\xAC\\xF0\\x9F\\x98\\x80\n",
+          "\xe2\x82\xac\xf0\x9f\x98\x80" },
+        { SLICE_INIT("\xff\xc3"), "\\xFF\\xC3\n", "\\u00FF\\u00C3" }, /* not UTF-8; cut short */
+        { SLICE_INIT("\xc0\xaf"), "\\xC0\\xAF\n", "\\u00C0\\u00AF" }, /* overlong, RFC 3629 3 */
         { SLICE_INIT("\xe0\x80\xaf"), "\\xE0\\x80\\xAF\n", "\\u00E0\\u0080\\u00AF" },
-        { SLICE_INIT("\xed\xa0\x80"), "\\xED\\xA0\\x80\n", "\\u00ED\\u00A0\\u0080" }, /* a surrogate */
-        { SLICE_INIT("\xf4\x90\x80\x80"), "\\xF4\\x90\\x80\\x80\n", "\\u00F4\\u0090\\u0080\\u0080" }, /* above U+10FFFF */
+        { SLICE_INIT("\xed\xa0\x80"), "\\xED\\xA0\\x80\n",
+          "\\u00ED\\u00A0\\u0080" }, /* a surrogate */
+        { SLICE_INIT("\xf4\x90\x80\x80"), "\\xF4\\x90\\x80\\x80\n",
+          "\\u00F4\\u0090\\u0080\\u0080" }, /* above U+10FFFF */
         { SLICE_INIT("\xe2\x82"), "\\xE2\\x82\n", "\\u00E2\\u0082" },
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
@@ -143,7 +159,8 @@ static void test_hostile_bytes_cannot_forge(void **state)
         struct line_buffer b = { 0 };
         access_format_write(f, &r, &b);
         json_error_t error;
-        json_t *parsed = json_loadb(b.ptr, b.length, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &error);
+        json_t *parsed =
+            json_loadb(b.ptr, b.length, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &error);
         if (parsed == NULL)
             fail_msg("row %zu is not JSON: %s", i, error.text);
         json_decref(parsed);
@@ -205,7 +222,7 @@ static void test_wrong_formats_say_what_is_wrong(void **state)
     assert_true(accesslog_format_check("{status}", why));
 }
 
-/* ---- rings and the writer ---------------------------------------------------------------------------------------- */
+/* ---- rings and the writer -------------------------------------------------------------------- */
 
 static char *file_text(const char *path, size_t *length)
 {
@@ -271,7 +288,8 @@ static void write_number(struct accesslog_ring *ring, uint64_t number, size_t ta
     accesslog_write(ring, &r);
 }
 
-/* Targets of all lengths, so that the ring's end is met in every way; the numbers come out in order, none is missing. */
+/* Targets of all lengths, so that the ring's end is met in every way; the numbers come out in
+ * order, none is missing. */
 static void test_a_ring_wraps(void **state)
 {
     (void)state;
@@ -330,8 +348,8 @@ static void test_stop_writes_what_the_rings_hold(void **state)
     assert_int_equal(line_count(path), 300);
 }
 
-/* A pipe that nobody reads: the worker goes on, what found no room is counted, nothing is counted twice; once somebody
- * reads, the lines that were kept come whole. */
+/* A pipe that nobody reads: the worker goes on, what found no room is counted, nothing is counted
+ * twice; once somebody reads, the lines that were kept come whole. */
 static void test_a_full_pipe_drops_and_never_blocks(void **state)
 {
     (void)state;
@@ -366,7 +384,8 @@ static void test_a_full_pipe_drops_and_never_blocks(void **state)
     close(reader);
 }
 
-/* The stop does not wait for an output that takes nothing, and every line is counted once: written or dropped. */
+/* The stop does not wait for an output that takes nothing, and every line is counted once: written
+ * or dropped. */
 static void test_stop_is_bounded(void **state)
 {
     (void)state;
@@ -385,7 +404,8 @@ static void test_stop_is_bounded(void **state)
     assert_true(to.tv_sec - from.tv_sec <= 6);
     struct stats_sum after = sum_now();
     assert_true(after.log_dropped > before.log_dropped);
-    assert_int_equal(after.log_written - before.log_written + after.log_dropped - before.log_dropped, 1500);
+    assert_int_equal(
+        after.log_written - before.log_written + after.log_dropped - before.log_dropped, 1500);
     close(reader);
 }
 
@@ -515,7 +535,8 @@ static void test_four_workers_at_once(void **state)
         pthread_join(threads[i], NULL);
     accesslog_stop(&log);
     struct stats_sum after = sum_now();
-    int64_t written = after.log_written - before.log_written, dropped = after.log_dropped - before.log_dropped;
+    int64_t written = after.log_written - before.log_written,
+            dropped = after.log_dropped - before.log_dropped;
     assert_int_equal(written + dropped, PRODUCERS * EACH);
     assert_int_equal(line_count(path), written);
 }

@@ -14,8 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- what the names are
- * ------------------------------------------------------------------------------------------ */
+/* ---- what the names are ---------------------------------------------------------------------- */
 
 static struct {
     pthread_mutex_t lock;
@@ -76,8 +75,7 @@ static void wait_for_lookups(unsigned more)
     pthread_mutex_unlock(&names.lock);
 }
 
-/* ---- configurations
- * ---------------------------------------------------------------------------------------------- */
+/* ---- configurations -------------------------------------------------------------------------- */
 
 enum { SERVERS_MAX = 4 };
 struct made {
