@@ -57,7 +57,7 @@ int64_t clock_wall_ms(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000 + shift();
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 int64_t clock_wall_s(void)

@@ -1,8 +1,9 @@
 /* base/clock.h: the two clocks. Monotonic milliseconds for timers and ages, wall seconds for dates only: the wall
  * clock jumps (NTP), ages and timers must not.
  *
- * Threads  any. In builds with LARDER_TEST_HOOKS both clocks are moved forward by what the file named by the
- *          environment's LARDER_TEST_CLOCK holds (a native int64_t of milliseconds, mapped shared): tests own time.
+ * Threads  any. In builds with LARDER_TEST_HOOKS the monotonic clock is moved forward by what the file named by the
+ *          environment's LARDER_TEST_CLOCK holds (a native int64_t of milliseconds, mapped shared): tests own time. The wall
+ *          clock is not moved: real origins' dates would all seem to lie in the past.
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H

@@ -218,10 +218,6 @@ static void check_sizes(struct config_loader *l)
         at = config_place_or(l, &c->object_max_bytes, "cache.max_object");
         config_mistake(l, &at, "%s is more than cache.memory", config_shown(l, at.text));
     }
-    if (c->target_max_bytes > c->head_max_bytes && !config_place_is_wrong(l, &c->head_max_bytes)) {
-        at = config_place_or(l, &c->target_max_bytes, "clients.max_target");
-        config_mistake(l, &at, "is more than clients.max_head, of which it is a part");
-    }
 }
 
 static void check_user(struct config_loader *l)

@@ -393,7 +393,6 @@ REFUSED = [
     ("3.2 a control byte in the target", f"GET /\x7f HTTP/1.1\r\n{END}", 400),
     ("2.3 lower case version", f"GET / http/1.1\r\n{END}", 400),
     ("2.3 HTTP/2.0", f"GET / HTTP/2.0\r\n{END}", 505),
-    ("2.3 HTTP/1.2", f"GET / HTTP/1.2\r\n{END}", 505),
     ("HTTP/2's preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
     ("3.1 a method that never ends", f"{'G' * 200} / HTTP/1.1\r\n{END}", 501),
     ("9.3.6 CONNECT", f"CONNECT site.test:443 HTTP/1.1\r\n{END}", 501),
@@ -429,7 +428,7 @@ def refused(larder):
 def test_refused(hardened, data, status):
     """Answered with the right status, closed, counted, and not a byte of it, nor of what hides behind it, at the origin."""
     l = hardened
-    before, connects = refused(l), l.origin_requests
+    before, connects, hidden_before = refused(l), l.origin_requests, l.origin.count("/hidden")
     hidden = f"GET /hidden HTTP/1.1\r\n{END}"
     with Client(l.address) as c:
         c.send(data + hidden)
@@ -437,7 +436,7 @@ def test_refused(hardened, data, status):
         assert r.status == status and r.whole and r.get("Connection") == "close"
         assert c.ends() in ("fin", "reset")
     until(lambda: refused(l) == before + 1, "one refusal counted")
-    assert l.origin_requests == connects and l.origin.count("/hidden") == 0
+    assert l.origin_requests == connects and l.origin.count("/hidden") == hidden_before
 
 
 BAD_CHUNKS = ["0x5\r\nhello\r\n0\r\n\r\n", "+5\r\nhello\r\n0\r\n\r\n", "-1\r\n\r\n", "5 \x00\r\nhello\r\n0\r\n\r\n", "5\nhello\n0\n\n", "5\r\nhelloX\r\n0\r\n\r\n",
@@ -455,12 +454,13 @@ def test_bad_chunks(hardened, chunk):
         r = c.reply()
         assert r.status == 400 and r.get("Connection") == "close"
         assert c.ends() in ("fin", "reset")
-    assert l.origin.count() == count and l.origin.count("/hidden") == 0
+    assert l.origin.count() == count
 
 
 ACCEPTED = [
     ("lower case chunked, odd case", POST + "Transfer-encoding: Chunked\r\n\r\nA\r\n0123456789\r\n0\r\n\r\n"),
     ("chunk extension", CHUNKED + '\r\n5;a=b;c="d"\r\nhello\r\n000\r\n\r\n'),
+    ("a later minor version (RFC 9110 2.5)", f"GET / HTTP/1.7\r\n{END}"),
     ("an empty line first", f"\r\nGET / HTTP/1.1\r\n{END}"),
     ("no space after the colon", "GET / HTTP/1.1\r\nHost:site.test\r\n\r\n"),
     ("white space around a value", "GET / HTTP/1.1\r\nHost: \t site.test \t\r\n\r\n"),

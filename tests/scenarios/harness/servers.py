@@ -151,7 +151,7 @@ class Apache(Server):
             + f"""LoadModule php_module {php}
 TypesConfig {self.home}/mime.types
 ErrorLog {self.home}/error.log
-LogFormat "%m %U%q %>s" plain
+LogFormat "%r %>s" plain
 CustomLog {self.log_path} plain
 StartServers 4
 MinSpareServers 2
@@ -194,7 +194,7 @@ class Nginx(Server):
 events {{ worker_connections 2000; }}
 http {{
   include {self.home}/mime.types;
-  log_format plain '$request_method $request_uri $status';
+  log_format plain '$request $status';
   access_log {self.log_path} plain;
   sendfile on; keepalive_timeout 5s; gzip on; gzip_vary on; gzip_proxied any; gzip_min_length 100; default_type application/octet-stream;
   client_body_temp_path {self.home}/body; proxy_temp_path {self.home}/proxy; fastcgi_temp_path {self.home}/fastcgi; uwsgi_temp_path {self.home}/u; scgi_temp_path {self.home}/s;
@@ -233,7 +233,7 @@ server.bind = "127.0.0.1"
 {rights}server.errorlog = "{self.home}/error.log"
 server.modules = ( "mod_accesslog", "mod_setenv", "mod_redirect", "mod_deflate", "mod_cgi" )
 accesslog.filename = "|exec cat >>{self.log_path}"
-accesslog.format = "%m %U%q %>s"
+accesslog.format = "%r %>s"
 server.max-keep-alive-idle = 5
 mimetype.assign = ( ".html" => "text/html", "" => "application/octet-stream" )
 deflate.mimetypes = ( "text/html" )

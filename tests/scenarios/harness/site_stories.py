@@ -2,7 +2,9 @@
 told once and run in front of each server. Every one ends in the server's own access log: hits did not reach it.
 """
 import gzip
+import tempfile
 import zlib
+from pathlib import Path
 
 import pytest
 
@@ -27,7 +29,16 @@ class Site:
 
     @pytest.fixture(scope="class")
     def larder(self, server):
-        clock = Clock(server.home.parent / "clock")
+        yield from self.one_larder(server)
+
+    @pytest.fixture
+    def ahead(self, server):
+        """Another one, whose clock may be moved: a real server's Date does not follow, and all that it sends then looks old."""
+        yield from self.one_larder(server)
+
+    @staticmethod
+    def one_larder(server):
+        clock = Clock(Path(tempfile.mkdtemp(dir=server.home.parent)) / "clock")
         l = Larder(server.home.parent, server, clock=clock, cache={"memory": "128MiB", "default_ttl": {"404": "10s"}})
         yield l
         try:
@@ -63,13 +74,12 @@ class StaticStories(Site):
         assert larder.get("/f/4k", {"If-Modified-Since": page.get("Last-Modified")}).status == 304
         assert server.count("/f/4k") == before
 
-    def test_a_stale_file_is_asked_about_not_fetched(self, larder, server):
-        larder.get("/f/16k?stale")
-        larder.clock.advance(3601)
-        r = larder.get("/f/16k?stale")
-        assert (r.verdict, r.body) == ("revalidated", body_of(SIZES["16k"]))
-        assert "GET /f/16k?stale 304" in server.log_path.read_text() or server.count("/f/16k")
-        assert larder.get("/f/16k?stale").verdict == "hit"
+    def test_a_stale_file_is_asked_about_not_fetched(self, ahead, server):
+        body = ahead.get("/f/16k?stale").body
+        ahead.clock.advance(3601)
+        r = ahead.get("/f/16k?stale")
+        assert (r.verdict, r.body) == ("revalidated", body)
+        assert server.count("/f/16k") and "GET /f/16k?stale HTTP/1.1 304" in server.log_path.read_text()
 
     def test_ranges_are_cut_from_the_stored_file(self, larder, server):
         body = larder.get("/f/1m").body

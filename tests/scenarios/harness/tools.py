@@ -81,7 +81,7 @@ class Clock:
         os.pwrite(self._fd, struct.pack("=q", self.ahead_ms), 0)
 
     def now(self):
-        return time.time() + self.ahead_ms / 1000
+        return time.time()  # dates are the wall clock's, which is not moved
 
     def date(self, from_now=0):
         return email.utils.formatdate(self.now() + from_now, usegmt=True)

@@ -99,8 +99,6 @@ static const struct row rows[] = {
                                          "to 4TiB" },
     { APP "cache: { memory: 64MiB, max_object: 65MiB }",
       "t:2:37: cache.max_object: \"65MiB\" is more than cache.memory" },
-    { APP "clients: { max_head: 4KiB }",
-      "t: clients.max_target: is more than clients.max_head, of which it is a part" },
     /* durations */
     { APP "shutdown_timeout: 30", "t:2:19: shutdown_timeout: \"30\" has no unit; units are ms, s, "
                                   "m, h and d; allowed: a duration from "
