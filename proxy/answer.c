@@ -581,7 +581,8 @@ static enum next answer_from_descriptor(struct exchange *x, const struct files_a
 {
     x->file_fd = a->fd;
     x->outcome = OUTCOME_PASS;
-    x->reason = REASON_FILE;
+    if (a->length > FILE_STORED_MAX)
+        x->reason = REASON_FILE;
     x->status = 200;
     x->framing = OUT_LENGTH;
     x->keeps_alive = x->keeps_alive && !must_close(x);

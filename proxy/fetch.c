@@ -120,6 +120,15 @@ static void use_connection(struct fetch *f, struct origin_conn *conn)
     f->send_failed = f->got_bytes = false;
 }
 
+/* For the log: it may outlive the server. */
+static void note_server(struct exchange *x, const struct origin_server *server)
+{
+    const char *name = origin_server_name(server);
+    size_t length = strnlen(name, sizeof x->server_name - 1);
+    memcpy(x->server_name, name, length);
+    x->server_name[length] = '\0';
+}
+
 void fetch_connect(struct fetch *f, const struct origin_server *not_this)
 {
     struct origin_server *server = f->origin == NULL ? NULL : origin_choose(f->origin, not_this);
@@ -132,8 +141,7 @@ void fetch_connect(struct fetch *f, const struct origin_server *not_this)
     f->server = server;
     f->tries++;
     if (f->exchange != NULL)
-        snprintf(f->exchange->server_name, sizeof f->exchange->server_name, "%s",
-                 origin_server_name(server));
+        note_server(f->exchange, server);
 
     /* A request that must not be sent twice gets a connection that cannot have died of old age. */
     struct origin_conn *conn = NULL;

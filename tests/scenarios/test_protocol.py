@@ -1,12 +1,14 @@
 """HTTP/1 on both sides (RFC 9112, RFC 9110): what is taken, what is refused, and what the origin gets to see."""
 import re
+import shutil
 import threading
 
 import pytest
 
 from harness.client import Client
+from harness.larder import Larder
 from harness.origin import Origin, reply, takes_body
-from harness.tools import body_of, free_port, until
+from harness.tools import Clock, body_of, free_port, home_dir, until
 
 FRESH = {"Cache-Control": "max-age=60"}
 NO_STORE = {"Cache-Control": "no-store"}
@@ -404,11 +406,8 @@ REFUSED = [
 
 
 @pytest.fixture(scope="module")
-def hardened(tmp_path_factory):
+def hardened():
     """One Larder for all rows: a refusal must not hurt the next client."""
-    from harness.larder import Larder
-    from harness.tools import Clock, home_dir
-
     home = home_dir()
     clock, origin = Clock(home / "clock"), Origin()
     origin.on("*", reply("fine", NO_STORE))
@@ -418,6 +417,7 @@ def hardened(tmp_path_factory):
     l.settle()
     l.stop()
     origin.close()
+    shutil.rmtree(home)
 
 
 def refused(larder):

@@ -1,4 +1,5 @@
 """Slow clients and slow origins: memory stays bounded, others are not held up, every wait has its timer."""
+import contextlib
 import socket
 import statistics
 import threading
@@ -8,7 +9,7 @@ import pytest
 
 from harness.client import Ended
 from harness.origin import reply, takes_body
-from harness.tools import body_of, pieces, until, until_quiet
+from harness.tools import body_of, free_port, pieces, until, until_quiet
 
 MIB = 1 << 20
 HUGE = 200 * MIB
@@ -195,7 +196,7 @@ def test_a_request_body_that_stops_is_a_408(origin, larder):
     c = l.client()
     c.send("POST /form HTTP/1.1\r\nHost: site.test\r\nContent-Length: 100\r\n\r\nsome")
     until(lambda: origin.connections, "the request at the origin")
-    l.clock.advance(6)
+    l.within(6, lambda: l.exchanges_live == 0, "the answer")
     assert c.reply().status == 408 and c.ends() in ("fin", "reset")
     l.wait_for(client_timeout_body=1)
     assert origin.count() == 0
@@ -223,7 +224,7 @@ def test_an_origin_that_never_answers_is_a_504(origin, larder, fields):
     assert origin.first_request.wait(20)
     l.clock.advance(6)
     assert c.is_open() and l.exchanges_live == 1
-    l.clock.advance(2)
+    l.within(8, lambda: l.exchanges_live == 0, "the answer")
     r = c.reply()
     assert r.status == 504 and r.whole and l.reason("origin-slow") == 1
     assert c.get("/a").body == b"at last"
@@ -243,37 +244,43 @@ def test_an_origin_that_stops_in_mid_body_is_cut_off(origin, larder, fields):
     c = l.client()
     c.request("/a")
     assert half.wait(20) and c.head().status == 200 and c.read(4) == b"half"
-    l.clock.advance(8)
+    l.within(8, lambda: l.exchanges_live == 0, "the cut")
     with pytest.raises(Ended):
         c.read(1)
-    l.wait_for(exchanges_live=0, fill_stored=0)
+    l.wait_for(fill_stored=0)
     assert l.reason("origin-stalled") == 1
 
 
-def test_an_origin_that_does_not_take_connections_is_a_504(origins, larder):
-    full = origins(backlog=0)
-    fillers = []
-    full.listener.close()  # a queue that nobody empties: the system drops what comes
-    blackhole = socket.socket()
-    blackhole.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    blackhole.bind(("127.0.0.1", full.port))
-    blackhole.listen(0)
-    while True:
-        s = socket.socket()
-        s.settimeout(0.3)
-        fillers.append(s)
-        try:
-            s.connect(("127.0.0.1", full.port))
-        except TimeoutError:
-            break
-    l = larder(full, origin_items={"connect_timeout": "3s"})
+class BlackHole:
+    """A port whose queue is full and that nobody empties: the system drops what comes."""
+
+    def __init__(self):
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        listener = socket.socket()
+        listener.bind(("127.0.0.1", self.port))
+        listener.listen(0)
+        self.sockets = [listener]
+        with contextlib.suppress(TimeoutError):
+            while True:
+                self.sockets.append(socket.socket())
+                self.sockets[-1].settimeout(0.3)
+                self.sockets[-1].connect(("127.0.0.1", self.port))
+
+    def close(self):
+        for s in self.sockets:
+            s.close()
+
+
+def test_an_origin_that_does_not_take_connections_is_a_504(larder):
+    hole = BlackHole()
+    l = larder(hole, origin_items={"connect_timeout": "3s"})
     c = l.client()
     c.request("/a")
     l.wait_for(exchanges_live=1)
-    l.clock.advance(4)
+    l.within(4, lambda: l.exchanges_live == 0, "the answer")
     assert c.reply().status == 504 and l.reason("origin-connect-slow") == 1
-    for s in [*fillers, blackhole]:
-        s.close()
+    hole.close()
 
 
 def test_a_follower_waits_for_anothers_fill_only_so_long(origin, larder):
@@ -285,7 +292,7 @@ def test_a_follower_waits_for_anothers_fill_only_so_long(origin, larder):
     assert origin.first_request.wait(20)
     follower.request("/a")
     l.wait_for(fill_joined=1)
-    l.clock.advance(6)
+    l.within(6, lambda: l.exchanges_live == 1, "the follower fetches for itself")
     assert follower.reply().body == b"second"
     go.set()
     assert leader.reply().body == b"first"

@@ -223,6 +223,8 @@ http {{
 
 
 class Lighttpd(Server):
+    """It says Vary only with what it has zipped; the plain page needs it as well, or it is right for everybody."""
+
     form_path = "/form.cgi"
 
     def start(self):
@@ -242,7 +244,7 @@ cgi.assign = ( ".cgi" => "/bin/sh" )
 static-file.exclude-extensions = ( ".cgi" )
 url.redirect = ( "^/old$" => "http://site.test/page.html" )
 $HTTP["url"] =~ "^/f/" {{ setenv.add-response-header = ( "Cache-Control" => "max-age=3600" ) }}
-$HTTP["url"] == "/page.html" {{ setenv.add-response-header = ( "Cache-Control" => "max-age=60" ) }}
+$HTTP["url"] == "/page.html" {{ setenv.add-response-header = ( "Cache-Control" => "max-age=60", "Vary" => "Accept-Encoding" ) }}
 $HTTP["url"] == "/cookie.html" {{ setenv.add-response-header = ( "Set-Cookie" => "id=1", "Cache-Control" => "max-age=60" ) }}
 """)
         self.run(need("lighttpd", "lighttpd"), "-D", "-f", self.home / "lighttpd.conf")

@@ -2,6 +2,7 @@
 told once and run in front of each server. Every one ends in the server's own access log: hits did not reach it.
 """
 import gzip
+import shutil
 import tempfile
 import zlib
 from pathlib import Path
@@ -26,6 +27,7 @@ class Site:
         server = request.cls.server_class(home, Website(home))
         yield server
         server.stop()
+        shutil.rmtree(home, ignore_errors=True)
 
     @pytest.fixture(scope="class")
     def larder(self, server):
