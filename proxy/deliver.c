@@ -304,7 +304,8 @@ static bool keep_large(struct exchange *x)
 
 enum next step_deliver(struct exchange *x)
 {
-    bool is_interim = x->step == STEP_PASS; /* a 1xx: the answer itself is still to come */
+    /* a 1xx: the answer itself is still to come */
+    bool is_interim = x->step == STEP_PASS || x->step == STEP_JOIN;
     if (!is_interim && !keep_large(x)) {
         x->object = NULL;
         exchange_leave_read_section(x);

@@ -565,10 +565,23 @@ static enum next part_from_fill(struct exchange *x)
     return exchange_go(x, STEP_PASS);
 }
 
+void exchange_note_interim(struct exchange *x, struct slice bytes)
+{
+    if (x->request.minor == 0 || x->step != STEP_JOIN)
+        return;
+    exchange_add_memory(x, arena_copy(&x->arena, bytes));
+    mailbox_post_once(x->reader.mailbox, &x->reader.post);
+}
+
 static enum next step_join(struct exchange *x)
 {
     struct cache_fill *fill = x->reader.fill;
     CHECK(fill != NULL);
+    if (x->segment_at < x->segment_count) {
+        step_deliver(x);
+        if (x->step != STEP_JOIN)
+            return NEXT_STEP; /* the client is gone */
+    }
     switch (cache_fill_state(fill)) {
     case FILL_WAITING:
         if (x->conn->wait != CONN_FILL && x->conn->wait != CONN_HALF_CLOSED &&
@@ -616,13 +629,13 @@ static enum next step_join(struct exchange *x)
  * ------------------------------------------------------------------------------------------------------
  */
 
-static enum next queue_interim(struct exchange *x)
+static void queue_interim(struct exchange *x)
 {
     struct slice interim = fetch_take_interim(x->fetch);
     if (interim.len == 0 || x->request.minor == 0)
-        return NEXT_STEP;
+        return;
     exchange_add_memory(x, arena_copy(&x->arena, interim));
-    return step_deliver(x); /* comes back: this is not the answer */
+    step_deliver(x); /* comes back: this is not the answer */
 }
 
 /* Tells a client that waits for it to go on, once there is somebody to take its body (RFC
@@ -644,6 +657,8 @@ static enum next step_pass(struct exchange *x)
     switch (fetch_advance(x->fetch)) {
     case FETCH_WAITS:
         queue_interim(x);
+        if (x->step != STEP_PASS)
+            return NEXT_STEP; /* the client is gone */
         if (x->conn->body == BODY_UNREAD && x->conn->wait != CONN_SEND &&
             x->conn->wait != CONN_HALF_CLOSED)
             conn_wait(x->conn, CONN_BODY, x->snapshot->config->body_timeout_ms);
@@ -662,7 +677,7 @@ static enum next step_pass(struct exchange *x)
     if (x->conn->wait == CONN_BODY)
         conn_wait_over(x->conn);
     queue_interim(x);
-    return exchange_go(x, STEP_ANSWER_PASS);
+    return x->step == STEP_PASS ? exchange_go(x, STEP_ANSWER_PASS) : NEXT_STEP;
 }
 
 /* ---- the end

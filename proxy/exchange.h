@@ -92,6 +92,8 @@ void exchange_begin_refused(struct exchange *x, struct conn *c, enum fault fault
 enum exchange_end exchange_run(struct exchange *x);
 /* The client is gone: let go of everything, count, log. */
 void exchange_abort(struct exchange *x, enum reason why);
+/* Interim responses (1xx) for a leader that waits for its fill: copied, sent at its next turn. */
+void exchange_note_interim(struct exchange *x, struct slice bytes);
 /* A deadline of the connection's came while this exchange was waiting. False: nothing to be done but cut the connection. */
 bool exchange_timed_out(struct exchange *x, enum conn_wait wait);
 

@@ -418,8 +418,8 @@ static void note_interim(struct fetch *f)
         fetch_break(f, FAULT_ORIGIN_MALFORMED); /* 101 without our having asked for it is no HTTP */
         return;
     }
-    if (r->status == 100 || f->fill != NULL)
-        return; /* 100 is between us and the origin: the client had its own */
+    if (r->status == 100)
+        return; /* between us and the origin: the client had its own */
     size_t most = f->interim_length + r->head_bytes + 64 + 4u * r->headers.count;
     f->interim = xrealloc(f->interim, most);
     char *at = f->interim + f->interim_length;

@@ -363,6 +363,14 @@ static bool feed(struct fetch *f)
     return false;
 }
 
+/* Interim responses are for the one who asked; followers come for the page only. */
+static void pass_interim(struct fetch *f)
+{
+    struct slice interim = fetch_take_interim(f);
+    if (interim.len > 0 && f->exchange != NULL)
+        exchange_note_interim(f->exchange, interim);
+}
+
 void fetch_run_fill(struct fetch *f)
 {
     if (f->is_running)
@@ -374,7 +382,9 @@ void fetch_run_fill(struct fetch *f)
         fetch_leave_fill(f);
         return;
     }
-    switch (fetch_advance(f)) {
+    enum fetch_progress progress = fetch_advance(f);
+    pass_interim(f);
+    switch (progress) {
     case FETCH_WAITS: f->is_running = false; return;
     case FETCH_FAULTED: fail(f); return;
     case FETCH_HAS_HEAD: break;
