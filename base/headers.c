@@ -156,6 +156,20 @@ bool headers_add(struct headers *h, struct slice name, struct slice value)
     return true;
 }
 
+void headers_drop(struct headers *h, enum header_id id)
+{
+    if (h->first[id] == 0)
+        return;
+    uint16_t count = h->count;
+    h->count = 0;
+    memset(h->first, 0, sizeof h->first);
+    for (uint16_t i = 0; i < count; i++) {
+        struct header one = h->at[i]; /* what is kept moves down, never past itself */
+        if (one.id != id)
+            CHECK(headers_add(h, one.name, one.value));
+    }
+}
+
 int headers_find_name(const struct headers *h, struct slice name, int from)
 {
     for (int i = from; i < h->count; i++)

@@ -104,6 +104,9 @@ void headers_init(struct headers *h, struct header *storage, size_t capacity);
 /* False when the list is full (a peer's doing: answer 431 or 502). */
 must_check bool headers_add(struct headers *h, struct slice name, struct slice value);
 
+/* Takes all fields of that id out; pointers to other fields do not hold any more. */
+void headers_drop(struct headers *h, enum header_id id);
+
 static inline bool headers_has(const struct headers *h, enum header_id id)
 {
     return h->first[id] != 0;

@@ -336,6 +336,14 @@ static const struct header *next_named(const struct headers *h, struct slice nam
     return at < 0 ? NULL : &h->at[at];
 }
 
+/* The first one as the origin gets it: what Connection names is not sent on (RFC 9110 7.6.1), and
+ * the answer must not be kept for a value that the origin has not seen. */
+static const struct header *first_sent(const struct headers *request, struct slice name,
+                                       enum header_id id)
+{
+    return headers_is_nominated(request, name) ? NULL : next_named(request, name, id, NULL);
+}
+
 static void put_other(struct sink *k, const struct headers *request, struct slice name,
                       enum header_id id, const struct header *f)
 {
@@ -419,7 +427,7 @@ static void put_all(struct sink *k, const struct selecting *s, const struct head
         enum header_id id = header_id_of(s->names[i]);
         put_lower(k, s->names[i]);
         put(k, (struct slice){ "", 1 });
-        put_value(k, request, s->names[i], id, next_named(request, s->names[i], id, NULL));
+        put_value(k, request, s->names[i], id, first_sent(request, s->names[i], id));
         put(k, (struct slice){ "", 1 });
     }
 }
@@ -463,7 +471,7 @@ static bool is_same_bytes(struct slice stored, const struct header *f)
 static bool value_matches(struct slice name, struct slice stored, const struct headers *request)
 {
     enum header_id id = header_id_of(name);
-    const struct header *f = next_named(request, name, id, NULL);
+    const struct header *f = first_sent(request, name, id);
     if (f != NULL && is_same_bytes(stored, f) && next_named(request, name, id, f) == NULL)
         return true;
     struct sink comparing = { .expect = stored, .compares = true };

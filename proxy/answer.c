@@ -197,15 +197,20 @@ static enum next answer_not_modified(struct exchange *x, const struct object_fac
     return exchange_go(x, STEP_DELIVER);
 }
 
+static void put_unsatisfiable(struct writer *w, const struct exchange *x, uint64_t length)
+{
+    put(w, SLICE("HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: bytes */"));
+    put_number(w, length);
+    put(w, SLICE("\r\nContent-Length: 0\r\nDate: "));
+    put(w, worker_date(x->worker));
+    put(w, SLICE("\r\n"));
+}
+
 static enum next answer_unsatisfiable(struct exchange *x, const struct object_facts *facts,
                                       uint64_t length)
 {
     struct writer tail = tail_writer(x);
-    put(&tail, SLICE("HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: bytes */"));
-    put_number(&tail, length);
-    put(&tail, SLICE("\r\nContent-Length: 0\r\nDate: "));
-    put(&tail, worker_date(x->worker));
-    put(&tail, SLICE("\r\n"));
+    put_unsatisfiable(&tail, x, length);
     put_tail(&tail, x, facts);
     add_tail(x, &tail);
     x->status = 416;
@@ -304,7 +309,8 @@ static enum next answer_whole(struct exchange *x, const struct object_facts *fac
     x->status = facts->status;
     if (x->is_head || !has_body)
         return exchange_go(x, STEP_DELIVER);
-    if (cache_object_state(x->object) == OBJECT_COMPLETE) {
+    /* it may have become complete only since its length was asked: the head then says chunked */
+    if (length >= 0 && cache_object_state(x->object) == OBJECT_COMPLETE) {
         exchange_add_object(x, 0, (uint64_t)length);
     } else {
         x->source = SOURCE_OBJECT;
@@ -365,6 +371,12 @@ static void invalidate(struct exchange *x, uint16_t status)
     stat_add(&x->worker->stats->invalidated, gone);
 }
 
+/* "5, 5" was read as 5 (RFC 9110 8.6), and is not sent on as it came. */
+static struct slice first_of(struct slice list)
+{
+    return slice_trim((struct slice){ list.ptr, slice_find(list, ',') });
+}
+
 enum next step_answer_pass(struct exchange *x)
 {
     const struct h1_response *r = fetch_response(x->fetch);
@@ -401,7 +413,8 @@ enum next step_answer_pass(struct exchange *x)
     case FRAMING_NONE: /* HEAD, 204, 304: the length is that of what GET would give (RFC 9110 8.6)
                         */
         if (no_body && r->status != 204 && headers_has(h, HEADER_CONTENT_LENGTH))
-            put_field(&w, SLICE("Content-Length"), headers_value(h, HEADER_CONTENT_LENGTH));
+            put_field(&w, SLICE("Content-Length"),
+                      first_of(headers_value(h, HEADER_CONTENT_LENGTH)));
         else if (!no_body)
             put(&w, SLICE("Content-Length: 0\r\n"));
         break;
@@ -594,9 +607,19 @@ static enum next answer_from_descriptor(struct exchange *x, const struct files_a
     struct slice head = file_head(x, a);
     struct writer tail = tail_writer(x);
     const struct byte_range *part = &whole;
-    if (headers_has(&x->request.headers, HEADER_RANGE) && !x->is_head &&
-        cache_ranges(&x->request.headers, &v, a->length, v.date_s, &ranges) == RANGE_PARTS &&
-        ranges.count == 1) {
+    bool has_range = headers_has(&x->request.headers, HEADER_RANGE) && !x->is_head;
+    enum range_verdict verdict =
+        has_range ? cache_ranges(&x->request.headers, &v, a->length, v.date_s, &ranges)
+                  : RANGE_WHOLE;
+    if (verdict == RANGE_UNSATISFIABLE) {
+        x->status = 416;
+        put_unsatisfiable(&tail, x, a->length);
+        put_cache_status(&tail, x, 0);
+        put_end(&tail, x);
+        add_tail(x, &tail);
+        return exchange_go(x, STEP_DELIVER);
+    }
+    if (verdict == RANGE_PARTS && ranges.count == 1) {
         part = &ranges.at[0];
         x->status = 206;
         stat_add(&x->worker->stats->ranges, 1);
@@ -626,8 +649,11 @@ static enum next answer_file_otherwise(struct exchange *x, const struct files_an
         x->reason = REASON_ANSWERED;
         x->keeps_alive = x->keeps_alive && !must_close(x);
         add_page(x, "The directory's address ends with a slash.",
-                 arena_string(&x->arena, arena_printf(&x->arena, "Location: " SLICE_FMT "\r\n",
-                                                      SLICE_ARG(a->location))));
+                 arena_string(&x->arena,
+                              arena_printf(&x->arena, "Location: " SLICE_FMT "%s" SLICE_FMT "\r\n",
+                                           SLICE_ARG(a->location),
+                                           x->request.query.ptr == NULL ? "" : "?",
+                                           SLICE_ARG(x->request.query))));
         return exchange_go(x, STEP_DELIVER);
     case 400: return exchange_refuse(x, FAULT_BAD_REQUEST);
     case 403: return exchange_refuse(x, FAULT_FORBIDDEN);

@@ -469,6 +469,7 @@ static enum after exchange_over(struct conn *c)
     struct exchange *x = c->exchange;
     bool cut = x->was_cut, keeps = x->keeps_alive && !c->must_close && !c->worker->is_draining;
     c->exchange = NULL;
+    c->wait = CONN_WAITS_NOT; /* whatever it waited for */
     exchange_give(x);
     if (cut) {
         conn_cut(c);
@@ -584,8 +585,6 @@ static void on_client(evutil_socket_t fd, short what, void *arg)
         note_end(c);
     if (what & EV_WRITE)
         c->can_write = true;
-    if (c->exchange != NULL && c->exchange->fetch != NULL && (what & EV_READ))
-        fetch_client_readable(c->exchange->fetch);
     conn_turn(c);
 }
 

@@ -27,6 +27,8 @@ static void note_sent(struct exchange *x, uint64_t bytes)
 {
     x->sent += bytes;
     x->sent_any = true;
+    if (x->conn->wait == CONN_SEND)
+        conn_wait_over(x->conn); /* the client takes: its time begins anew with the next wait */
     if (x->first_byte_us < 0 && x->snapshot->config->has_access_log)
         x->first_byte_us = clock_mono_us();
     stat_add(&x->worker->stats->client_sent_bytes, (int64_t)bytes);
@@ -271,7 +273,8 @@ static void keep_scratch(struct exchange *x)
 static enum next wait_for_client(struct exchange *x)
 {
     keep_scratch(x);
-    conn_wait(x->conn, CONN_SEND, x->snapshot->config->send_timeout_ms);
+    if (x->conn->wait != CONN_SEND)
+        conn_wait(x->conn, CONN_SEND, x->snapshot->config->send_timeout_ms);
     return NEXT_WAIT;
 }
 
@@ -312,10 +315,14 @@ enum next step_deliver(struct exchange *x)
         x->segment_at = x->segment_count = 0;
         return exchange_go(x, STEP_LOOKUP);
     }
+    if (!is_interim && x->source == SOURCE_FETCH)
+        fetch_client_readable(x->fetch); /* an early answer: the request's body still goes on */
     /* The head goes out together with what has already come of the body; when nothing has gone out
-     * yet and the body broke, the client gets an error instead of half an answer. */
-    if (!is_interim && x->source == SOURCE_FETCH && !x->sent_any && !x->is_source_done &&
-        refill(x) == REFILL_BROKEN) {
+     * yet and the body broke, the client gets an error instead of half an answer. Once only: what
+     * comes while the client takes nothing waits at the origin. */
+    bool is_first = !is_interim && x->source == SOURCE_FETCH && !x->sent_any && !x->has_pulled;
+    x->has_pulled |= is_first;
+    if (is_first && refill(x) == REFILL_BROKEN) {
         enum fault fault = fetch_fault(x->fetch);
         fetch_free(&x->fetch);
         x->segment_at = x->segment_count = 0;
@@ -342,8 +349,6 @@ enum next step_deliver(struct exchange *x)
         }
         if (is_interim)
             return NEXT_STEP;
-        if (x->conn->wait == CONN_SEND)
-            conn_wait_over(x->conn);
         switch (refill(x)) {
         case REFILLED: break;
         case REFILL_WAITS: return NEXT_WAIT;

@@ -134,7 +134,7 @@ static void begin(struct exchange *x, struct conn *c)
     x->status = 0;
     x->age_s = -1;
     x->source = SOURCE_NONE;
-    x->is_source_done = false;
+    x->is_source_done = x->has_pulled = false;
     x->segments = x->inline_segments;
     x->segment_at = x->segment_count = 0;
     x->segment_capacity = SEGMENTS_INLINE;
@@ -256,7 +256,7 @@ bool exchange_timed_out(struct exchange *x, enum conn_wait wait)
         x->step = STEP_PASS;
         return true;
     }
-    if (wait == CONN_BODY && !x->sent_any) {
+    if (wait == CONN_BODY && x->step == STEP_PASS) { /* but for a 1xx nothing has gone out */
         fetch_free(&x->fetch);
         x->conn->must_close = true;
         x->fault = FAULT_BODY_SLOW;
@@ -399,9 +399,31 @@ static bool make_key(struct exchange *x)
     return true;
 }
 
+bool exchange_trusts_client(const struct exchange *x)
+{
+    const struct shared_snapshot *s = x->snapshot->shared;
+    for (size_t i = 0; i < s->trusted_count; i++)
+        if (network_has(&s->trusted[i], &x->conn->peer))
+            return true;
+    return false;
+}
+
+/* What is not believed does not go to the origin, and so must not select a variant either. */
+static void drop_unbelieved(struct exchange *x)
+{
+    struct headers *h = &x->request.headers;
+    if (!headers_has(h, HEADER_X_FORWARDED_HOST) && !headers_has(h, HEADER_X_FORWARDED_PROTO))
+        return;
+    if (exchange_trusts_client(x))
+        return;
+    headers_drop(h, HEADER_X_FORWARDED_HOST);
+    headers_drop(h, HEADER_X_FORWARDED_PROTO);
+}
+
 static enum next step_route(struct exchange *x)
 {
     const struct h1_request *r = &x->request;
+    drop_unbelieved(x);
     const struct config *config = x->snapshot->config;
     if (r->method == METHOD_CONNECT)
         return exchange_refuse(x, FAULT_NOT_TUNNELLED);
@@ -477,6 +499,7 @@ static enum next step_lookup(struct exchange *x)
         const struct object_facts *facts = cache_object_facts(x->object);
         if (!may_have_coding(x, facts)) {
             x->reason = REASON_OTHER_VARIANT;
+            x->object = NULL; /* nor may the origin be asked whether it still holds */
             break;
         }
         switch (judge_object(x, facts)) {
@@ -582,7 +605,10 @@ static enum next step_join(struct exchange *x)
         if (x->step != STEP_JOIN)
             return NEXT_STEP; /* the client is gone */
     }
-    switch (cache_fill_state(fill)) {
+    enum fill_state state = cache_fill_state(fill);
+    if (state != FILL_WAITING)
+        conn_wait_over(x->conn); /* collapse_timeout is for this wait alone */
+    switch (state) {
     case FILL_WAITING:
         if (x->conn->wait != CONN_FILL && x->conn->wait != CONN_HALF_CLOSED &&
             x->begun == FILL_FOLLOW)
@@ -594,7 +620,7 @@ static enum next step_join(struct exchange *x)
         if (o == NULL) {
             enum fault fault = fault_of_reason(cache_fill_fault(fill));
             detach_reader(x);
-            x->fetch = NULL; /* a fill's fetch frees itself */
+            fetch_leader_left(&x->fetch); /* it frees itself, and must not look for us */
             if (fault == FAULT_NONE &&
                 x->begun == FILL_FOLLOW) { /* its leader's doing, not the origin's */
                 x->object = NULL;
@@ -607,7 +633,6 @@ static enum next step_join(struct exchange *x)
     case FILL_STREAMING:
     case FILL_COMPLETE: break;
     }
-    conn_wait_over(x->conn);
     if (x->begun == FILL_FOLLOW && !cache_fill_suits(fill, &x->request.headers)) {
         detach_reader(x);
         return exchange_go(x, STEP_FILL);
@@ -659,8 +684,8 @@ static enum next step_pass(struct exchange *x)
         queue_interim(x);
         if (x->step != STEP_PASS)
             return NEXT_STEP; /* the client is gone */
-        if (x->conn->body == BODY_UNREAD && x->conn->wait != CONN_SEND &&
-            x->conn->wait != CONN_HALF_CLOSED)
+        if (x->conn->body == BODY_UNREAD && fetch_takes_body(x->fetch) &&
+            x->conn->wait != CONN_SEND && x->conn->wait != CONN_HALF_CLOSED)
             conn_wait(x->conn, CONN_BODY, x->snapshot->config->body_timeout_ms);
         else if (x->conn->wait == CONN_BODY)
             conn_wait_over(x->conn);

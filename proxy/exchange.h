@@ -67,6 +67,7 @@ struct exchange {
     enum source source;
     enum framing_out framing;
     bool is_source_done;
+    bool has_pulled;               /* the first of a pass's body was looked for, so that it goes out with the head */
     uint64_t object_position, object_end; /* SOURCE_OBJECT: what is to be refilled; UINT64_MAX: to its end */
     struct segment *segments;      /* inline_segments or a block in arena */
     unsigned segment_at, segment_count, segment_capacity;
@@ -109,6 +110,8 @@ enum next step_answer_pass(struct exchange *x);
 enum next step_refuse(struct exchange *x);
 enum next step_file(struct exchange *x);
 enum next step_deliver(struct exchange *x);
+/* Whether the client is among clients.trusted_proxies. */
+bool exchange_trusts_client(const struct exchange *x);
 /* Makes what is borrowed last beyond this turn. */
 void exchange_settle(struct exchange *x);
 void exchange_leave_read_section(struct exchange *x);

@@ -22,6 +22,7 @@ enum {
     TRIES_MAX = 3,
     INTERIM_MAX = 16,
     INTERIM_BYTES_MAX = 64 << 10,
+    TURN_BYTES = 1 << 20, /* of a request's body */
     TRAILER_MAX = 16 << 10
 };
 
@@ -207,6 +208,7 @@ static void finish_connecting(struct fetch *f)
         connect_elsewhere(f, FAULT_ORIGIN_REFUSED);
         return;
     }
+    deadline_clear(&f->deadline);
     f->state = FETCH_AWAITING;
 }
 
@@ -223,6 +225,8 @@ static ssize_t send_some(struct fetch *f, const struct iovec *v, size_t count)
     ssize_t sent = sendmsg(f->conn->fd, &m, MSG_NOSIGNAL);
     if (sent >= 0) {
         stat_add(&f->worker->stats->origin_sent_bytes, sent);
+        if (f->state == FETCH_AWAITING)
+            deadline_clear(&f->deadline); /* first_byte_timeout runs from the last that it took */
         return sent;
     }
     if (errno == EAGAIN || errno == EINTR) {
@@ -293,7 +297,7 @@ static void send_piece(struct fetch *f, struct slice piece)
 
 static void send_body(struct fetch *f)
 {
-    uint64_t most = f->snapshot->config->body_max_bytes;
+    uint64_t most = f->snapshot->config->body_max_bytes, stop = f->body_bytes + TURN_BYTES;
     while (!f->body_is_done && !f->send_failed && flush_out(f) && f->exchange != NULL) {
         struct slice piece;
         enum h1_cause cause = H1_OK;
@@ -306,6 +310,10 @@ static void send_body(struct fetch *f)
                 return;
             }
             send_piece(f, piece);
+            if (f->body_bytes >= stop) { /* others first */
+                worker_again(f->worker, f->exchange->conn);
+                return;
+            }
             break;
         case CONN_READ_END:
             f->body_is_done = true;
@@ -418,6 +426,7 @@ static void note_interim(struct fetch *f)
         fetch_break(f, FAULT_ORIGIN_MALFORMED); /* 101 without our having asked for it is no HTTP */
         return;
     }
+    deadline_clear(&f->deadline); /* it is at work */
     if (r->status == 100)
         return; /* between us and the origin: the client had its own */
     size_t most = f->interim_length + r->head_bytes + 64 + 4u * r->headers.count;
@@ -438,6 +447,7 @@ static void note_interim(struct fetch *f)
 static void begin_body(struct fetch *f)
 {
     f->state = FETCH_BODY;
+    deadline_clear(&f->deadline); /* the body's runs while we wait for it, not for a client */
     f->left = f->response.framing == FRAMING_LENGTH ? f->response.length : 0;
     if (f->response.framing == FRAMING_CHUNKED)
         h1_chunks_init(&f->chunks, TRAILER_MAX);
@@ -505,7 +515,8 @@ enum fetch_progress fetch_advance(struct fetch *f)
             if (f->send_failed && !f->got_bytes)
                 f->conn->can_read = true; /* an early answer, or the reset's reason */
             if (!read_head(f)) {
-                wait_for(f, f->config->first_byte_timeout_ms);
+                if (!deadline_is_set(&f->deadline)) /* a turn alone gives the origin no more time */
+                    wait_for(f, f->config->first_byte_timeout_ms);
                 return FETCH_WAITS;
             }
             break;
@@ -580,8 +591,11 @@ enum fetch_pulled fetch_pull(struct fetch *f, enum fetch_read how, struct slice 
         if (how == FETCH_BUFFERED)
             return PULLED_WAIT;
         switch (read_more(f)) {
-        case GOT_SOME: break;
-        case GOT_NONE_NOW: wait_for(f, f->config->between_bytes_timeout_ms); return PULLED_WAIT;
+        case GOT_SOME: deadline_clear(&f->deadline); break;
+        case GOT_NONE_NOW:
+            if (!deadline_is_set(&f->deadline))
+                wait_for(f, f->config->between_bytes_timeout_ms);
+            return PULLED_WAIT;
         case GOT_END:
             if (f->response.framing == FRAMING_CLOSE) { /* RFC 9112 6.3: the close is the end */
                 end_body(f);
@@ -663,6 +677,12 @@ void fetch_client_readable(struct fetch *f)
     if (f->has_request_body && !f->body_is_done && f->fill == NULL && f->conn != NULL &&
         f->state != FETCH_CONNECTING && f->state != FETCH_BROKEN)
         send_request(f);
+}
+
+bool fetch_takes_body(const struct fetch *f)
+{
+    return f->state == FETCH_AWAITING && f->request_sent == f->request.len && f->out == NULL &&
+           !f->send_failed;
 }
 
 const struct h1_response *fetch_response(const struct fetch *f)

@@ -41,6 +41,8 @@ void fetch_settle(struct fetch *f);
 void fetch_free(struct fetch **f);
 /* The worker ends: whatever is under way fails. */
 void fetch_end_all(struct worker *w);
-/* The request's body may have come. */
+/* While the answer comes: the request's body may have come, or the origin may take more of it. */
 void fetch_client_readable(struct fetch *f);
+/* Whether it is the client whom the request's body waits for, not the origin. */
+bool fetch_takes_body(const struct fetch *f);
 #endif

@@ -37,7 +37,8 @@ static void put_field(struct writer *w, struct slice name, struct slice value)
 /* Fields that are never stored (RFC 9111 3.1), or that we write anew with each answer. */
 static bool is_stored(const struct headers *from, const struct header *h)
 {
-    if (header_is_hop_by_hop(h->id) || h->id == HEADER_CONTENT_LENGTH || h->id == HEADER_AGE)
+    if (header_is_hop_by_hop(h->id) || h->id == HEADER_CONTENT_LENGTH || h->id == HEADER_AGE ||
+        h->id == HEADER_CONTENT_RANGE) /* of a whole it says nothing, and our own 206s have one */
         return false;
     return !headers_is_nominated(from, h->name);
 }
@@ -211,6 +212,25 @@ static bool revalidate(struct fetch *f, struct cache_object *stale)
 /* ---- judging the head
  * -------------------------------------------------------------------------------------------- */
 
+/* What the answer depends on. A trusted proxy's X-Forwarded-Host and -Proto go on to the origin,
+ * which makes redirects and links of them, seldom saying so in Vary: they select in any case. */
+static struct slice selecting_of(struct fetch *f)
+{
+    const struct headers *h = &f->response.headers;
+    if (f->snapshot->shared->trusted_count == 0)
+        return cache_vary_make(&f->arena, h, &f->request_headers);
+    struct headers varying;
+    headers_init(&varying, arena_alloc(&f->arena, HEADERS_MAX * sizeof(struct header)),
+                 HEADERS_MAX);
+    bool fits =
+        headers_add(&varying, SLICE("Vary"), SLICE("X-Forwarded-Host, X-Forwarded-Proto"));
+    for (const struct header *v = headers_find(h, HEADER_VARY); v != NULL && fits;
+         v = headers_next(h, v))
+        fits = headers_add(&varying, v->name, v->value);
+    return fits ? cache_vary_make(&f->arena, &varying, &f->request_headers)
+                : arena_copy(&f->arena, SLICE("*\0*\0")); /* matches nothing */
+}
+
 /* Whether what the origin answered may be stored, with its own fields; facts are complete when it may. */
 static enum storable judge(struct fetch *f, struct judged *j)
 {
@@ -219,7 +239,7 @@ static enum storable judge(struct fetch *f, struct judged *j)
     if (verdict != STORABLE_YES)
         return verdict;
     j->facts.head = write_head(f, status_line(f, r->status, r->reason), &r->headers, NULL);
-    j->facts.selecting = cache_vary_make(&f->arena, &r->headers, &f->request_headers);
+    j->facts.selecting = selecting_of(f);
     j->facts.length_bytes = r->framing == FRAMING_LENGTH ? (int64_t)r->length
                             : r->framing == FRAMING_NONE ? 0
                                                          : -1;

@@ -41,11 +41,21 @@ static size_t bound(const struct exchange *x, const struct fetch *f, const struc
     return bytes + (stale == NULL ? 0 : stale->etag.len);
 }
 
-static bool is_trusted(const struct exchange *x)
+/* Begins as `text` does, whatever the case, and with '_' for '-': CGI and WSGI make one variable of
+ * both, so that X_Forwarded_Host would stand in for ours. */
+static bool begins_as(struct slice name, struct slice text)
 {
-    const struct shared_snapshot *s = x->snapshot->shared;
-    for (size_t i = 0; i < s->trusted_count; i++)
-        if (network_has(&s->trusted[i], &x->conn->peer))
+    for (size_t i = 0; i < text.len; i++)
+        if (i >= name.len ||
+            ascii_lower(name.ptr[i] == '_' ? '-' : name.ptr[i]) != ascii_lower(text.ptr[i]))
+            return false;
+    return true;
+}
+
+static bool is_one_of(struct slice name, const struct slice *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (name.len == names[i].len && begins_as(name, names[i]))
             return true;
     return false;
 }
@@ -54,17 +64,20 @@ static bool is_trusted(const struct exchange *x)
  * (user: IIS, Symfony, Zend). */
 static bool is_override(struct slice name)
 {
-    static const struct slice names[] = {
-        SLICE_INIT("X-Original-URL"),     SLICE_INIT("X-Rewrite-URL"),
-        SLICE_INIT("X-Original-Host"),    SLICE_INIT("X-Forwarded-Server"),
-        SLICE_INIT("X-Forwarded-Port"),   SLICE_INIT("X-Forwarded-Scheme"),
-        SLICE_INIT("X-Forwarded-Prefix"), SLICE_INIT("X-Host"),
-        SLICE_INIT("X-Real-IP")
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(names); i++)
-        if (slice_equal_nocase(name, names[i]))
-            return true;
-    return false;
+    static const struct slice names[] = { SLICE_INIT("X-Rewrite-URL"), SLICE_INIT("X-Host"),
+                                          SLICE_INIT("X-Real-IP"), SLICE_INIT("X-URL-Scheme"),
+                                          SLICE_INIT("Front-End-Https") };
+    return begins_as(name, SLICE("X-Forwarded-")) || begins_as(name, SLICE("X-Original-")) ||
+           is_one_of(name, names, ARRAY_COUNT(names));
+}
+
+/* Fields by which a GET would be taken for something else, and its answer be kept as GET's. */
+static bool is_other_method(struct slice name)
+{
+    static const struct slice names[] = { SLICE_INIT("X-HTTP-Method-Override"),
+                                          SLICE_INIT("X-HTTP-Method"),
+                                          SLICE_INIT("X-Method-Override") };
+    return is_one_of(name, names, ARRAY_COUNT(names));
 }
 
 /* Whether a field of the client's goes to the origin as it is. */
@@ -86,12 +99,26 @@ static bool goes_on(const struct fetch *f, const struct exchange *x, const struc
     case HEADER_IF_NONE_MATCH:
     case HEADER_IF_MODIFIED_SINCE:
         return f->gets_ranges; /* a fill asks for the whole, with conditions of its own */
-    case HEADER_OTHER: return trusted || !is_override(h->name);
+    case HEADER_OTHER:
+        return (trusted || !is_override(h->name)) && (f->fill == NULL || !is_other_method(h->name));
     default: return true;
     }
 }
 
-static void put_forwarded(struct writer *w, const struct exchange *x, bool trusted)
+/* The host as the origin is told it. A fill's answer goes to all who mean this host, however they
+ * spell it, so they are told the key's spelling: no "h.test.", no "H.TEST:80". */
+static struct slice authority_of(struct fetch *f, const struct exchange *x)
+{
+    if (f->fill == NULL || x->request.authority.len == 0)
+        return x->request.authority;
+    struct slice host = { x->host, x->host_length };
+    if (x->host_port == 0 || x->host_port == 80)
+        return host;
+    return arena_printf(&f->arena, SLICE_FMT ":%u", SLICE_ARG(host), x->host_port);
+}
+
+static void put_forwarded(struct writer *w, const struct exchange *x, bool trusted,
+                          struct slice authority)
 {
     char text[PEER_TEXT];
     struct slice client = { text, peer_text(&x->conn->peer, text) };
@@ -108,8 +135,8 @@ static void put_forwarded(struct writer *w, const struct exchange *x, bool trust
     put(w, SLICE("\r\n"));
     if (!trusted || !headers_has(h, HEADER_X_FORWARDED_PROTO))
         put_field(w, SLICE("X-Forwarded-Proto"), SLICE("http"));
-    if ((!trusted || !headers_has(h, HEADER_X_FORWARDED_HOST)) && x->request.authority.len > 0)
-        put_field(w, SLICE("X-Forwarded-Host"), x->request.authority);
+    if ((!trusted || !headers_has(h, HEADER_X_FORWARDED_HOST)) && authority.len > 0)
+        put_field(w, SLICE("X-Forwarded-Host"), authority);
     if (!x->snapshot->config->sends_forwarded)
         return;
     bool v6 = peer_is_v6(&x->conn->peer); /* RFC 7239 6: an IPv6 address is quoted and bracketed */
@@ -117,9 +144,9 @@ static void put_forwarded(struct writer *w, const struct exchange *x, bool trust
     put(w, v6 ? SLICE("\"[") : SLICE(""));
     put(w, x->conn->peer.is_unix ? SLICE("unknown") : client);
     put(w, v6 ? SLICE("]\"") : SLICE(""));
-    if (x->request.authority.len > 0) {
+    if (authority.len > 0) {
         put(w, SLICE(";host=\""));
-        put(w, x->request.authority);
+        put(w, authority);
         put(w, SLICE("\""));
     }
     put(w, SLICE(";proto=http\r\n"));
@@ -157,8 +184,9 @@ struct slice fetch_write_request(struct fetch *f, const struct exchange *x,
     size_t size = bound(x, f, stale);
     char *start = arena_alloc(&f->arena, size);
     struct writer w = { start, start + size };
-    bool trusted = is_trusted(x);
+    bool trusted = exchange_trusts_client(x);
     const struct h1_request *r = &x->request;
+    struct slice authority = authority_of(f, x);
 
     put(&w, f->fill != NULL ? SLICE("GET") : r->method_text);
     put(&w, SLICE(" "));
@@ -171,15 +199,15 @@ struct slice fetch_write_request(struct fetch *f, const struct exchange *x,
 
     if (f->config->host_header != NULL)
         put_field(&w, SLICE("Host"), slice_of(f->config->host_header));
-    else if (r->authority.len > 0)
-        put_field(&w, SLICE("Host"), r->authority);
+    else if (authority.len > 0)
+        put_field(&w, SLICE("Host"), authority);
     else
         put_field(&w, SLICE("Host"), slice_of(origin_server_host(f->server)));
 
     for (unsigned i = 0; i < r->headers.count; i++)
         if (goes_on(f, x, &r->headers.at[i], trusted))
             put_field(&w, r->headers.at[i].name, r->headers.at[i].value);
-    put_forwarded(&w, x, trusted);
+    put_forwarded(&w, x, trusted, authority);
     if (f->config->sends_via)
         put_field(&w, SLICE("Via"), r->minor == 0 ? SLICE("1.0 larder") : SLICE("1.1 larder"));
     if (stale != NULL)

@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 from .client import Client
@@ -191,11 +192,18 @@ class Larder:
 
         until(step, f"{what}, within {seconds} s")
 
+    def counted(self):
+        """The stats, after the requests that have their answers were counted: that comes a moment after the answer's last byte."""
+        end = time.monotonic() + 1
+        while (stats := self.stats())["counters"]["exchanges_live"] > 0 and time.monotonic() < end:
+            time.sleep(0.01)
+        return stats
+
     def outcome(self, word):
-        return self.stats()["outcomes"].get(word, 0)
+        return self.counted()["outcomes"][word]
 
     def reason(self, word):
-        return self.stats()["reasons"].get(word, 0)
+        return self.counted()["reasons"][word]
 
     def purge(self, url):
         """How many objects went."""

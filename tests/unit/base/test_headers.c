@@ -99,6 +99,32 @@ static void test_order_and_repeats(void **state)
 }
 
 /* RFC 9110 5.6.1, 7.6.1 */
+static void test_drop(void **state)
+{
+    (void)state;
+    struct header storage[8];
+    struct headers h;
+    headers_init(&h, storage, 8);
+    static const char *const names[] = { "X-Forwarded-Host", "A", "Via", "x-forwarded-host",
+                                         "Via", "B", "X-Forwarded-Host", "Via" };
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+        assert_true(headers_add(&h, slice_of(names[i]), slice_of(names[i])));
+    headers_drop(&h, HEADER_RANGE); /* none there */
+    assert_int_equal(h.count, 8);
+    headers_drop(&h, HEADER_X_FORWARDED_HOST);
+    assert_int_equal(h.count, 5);
+    assert_false(headers_has(&h, HEADER_X_FORWARDED_HOST));
+    assert_int_equal(headers_find_name(&h, SLICE("A"), 0), 0);
+    assert_int_equal(headers_find_name(&h, SLICE("B"), 0), 3);
+    const struct header *via = headers_find(&h, HEADER_VIA);
+    assert_ptr_equal(via, &storage[1]);
+    via = headers_next(&h, via);
+    assert_ptr_equal(via, &storage[2]);
+    via = headers_next(&h, via);
+    assert_ptr_equal(via, &storage[4]);
+    assert_null(headers_next(&h, via));
+}
+
 static void test_tokens(void **state)
 {
     (void)state;
@@ -133,6 +159,7 @@ int main(void)
         cmocka_unit_test(test_known_names_in_any_case),
         cmocka_unit_test(test_near_misses_are_unknown),
         cmocka_unit_test(test_order_and_repeats),
+        cmocka_unit_test(test_drop),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_hop_by_hop),
     };

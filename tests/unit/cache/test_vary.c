@@ -65,6 +65,10 @@ static const struct {
     { "Vary: Foo", "Foo: 1,,2", "foo|=1, , 2|", "4.1 what may mean something is kept" },
     { "Vary: Foo", "Foo: a  b", "foo|=a  b|", "4.1 only around commas" },
     { "Vary: Cookie", "Cookie: a=1; b=2", "cookie|=a=1; b=2|", "4.1 as it is" },
+    { "Vary: Cookie", "Cookie: a=1\nConnection: close, cookie", "cookie|-|",
+      "RFC 9110 7.6.1 the origin does not get it" },
+    { "Vary: Foo", "Connection: Foo\nFoo: 1\nFoo: 2", "foo|-|",
+      "RFC 9110 7.6.1 the origin does not get it" },
     { "Vary: *", "Foo: 1", "*|*|", "4.1 never matches" },
     /* Accept-Encoding */
     { "Vary: Accept-Encoding", "", "accept-encoding|-|", "4.1 absent" },
