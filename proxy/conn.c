@@ -432,7 +432,8 @@ bool conn_check_peer(struct conn *c)
 {
     if (c->was_reset)
         return false;
-    /* A FIN is either a client that left or one that has only finished sending: a moment's grace serves the second. */
+    /* A FIN is either a client that left or one that has only finished sending: a moment's grace
+     * serves the second. */
     if (c->peer_closed && c->wait != CONN_HALF_CLOSED && c->wait != CONN_SEND)
         conn_wait(c, CONN_HALF_CLOSED, HALF_CLOSED_MS);
     return true;

@@ -27,7 +27,7 @@ static void note_sent(struct exchange *x, uint64_t bytes)
 {
     x->sent += bytes;
     x->sent_any = true;
-    if (x->conn->wait == CONN_SEND)
+    if (x->conn->wait == CONN_SEND || x->conn->wait == CONN_HALF_CLOSED)
         conn_wait_over(x->conn); /* the client takes: its time begins anew with the next wait */
     if (x->first_byte_us < 0 && x->snapshot->config->has_access_log)
         x->first_byte_us = clock_mono_us();

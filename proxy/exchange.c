@@ -235,10 +235,21 @@ enum exchange_end exchange_run(struct exchange *x)
     return EXCHANGE_OVER;
 }
 
+/* An unsafe request that the origin may have had, without our knowing how it ended: what is stored
+ * may be old (RFC 9111 4.4 asks for less; a page too many fetched anew is the lesser harm). */
+static void invalidate_unsure(struct exchange *x)
+{
+    if (x->fetch == NULL || x->key.bytes.len == 0 || h1_method_is_safe(x->request.method))
+        return;
+    unsigned gone = cache_purge_key(x->worker->house->cache, &x->key);
+    stat_add(&x->worker->stats->invalidated, gone);
+}
+
 void exchange_abort(struct exchange *x, enum reason why)
 {
     struct conn *c = x->conn;
     CHECK(!x->running);
+    invalidate_unsure(x);
     x->outcome = OUTCOME_ABORTED;
     x->reason = why;
     step_log(x);
@@ -471,7 +482,8 @@ static enum next hit(struct exchange *x, enum outcome outcome, enum reason reaso
     return exchange_go(x, STEP_ANSWER_OBJECT);
 }
 
-/* The last check before an encoded body goes out: whatever the variants say, never one that this client did not ask for. */
+/* The last check before an encoded body goes out: whatever the variants say, never one that this
+ * client did not ask for. */
 static bool may_have_coding(const struct exchange *x, const struct object_facts *facts)
 {
     return facts->content_encoding.len == 0 || facts->selecting.len == 0 ||
@@ -528,14 +540,16 @@ static enum next step_lookup(struct exchange *x)
     return exchange_go(x, STEP_FILL);
 }
 
-/* A fill that ended between our look at the store and our own beginning may have left what we want. */
+/* A fill that ended between our look at the store and our own beginning may have left what we want.
+ */
 static bool is_stored_meanwhile(struct exchange *x)
 {
     struct cache_object *o;
     cache_read_begin();
-    bool is = cache_find(x->worker->house->cache, &x->key, &x->request.headers, &o) == CACHE_FOUND &&
-              may_have_coding(x, cache_object_facts(o)) &&
-              judge_object(x, cache_object_facts(o)) == FRESH_YES;
+    bool is =
+        cache_find(x->worker->house->cache, &x->key, &x->request.headers, &o) == CACHE_FOUND &&
+        may_have_coding(x, cache_object_facts(o)) &&
+        judge_object(x, cache_object_facts(o)) == FRESH_YES;
     cache_read_end();
     return is;
 }
@@ -641,7 +655,8 @@ static enum next step_join(struct exchange *x)
     CHECK(o != NULL);
     const struct object_facts *facts = cache_object_facts(o);
     x->age_s = cache_age_s(&facts->freshness, facts->received_ms, clock_mono_ms());
-    /* An answer that may be stored, but not used again unasked, answers only the request that fetched it (RFC 9111 4). */
+    /* An answer that may be stored, but not used again unasked, answers only the request that
+     * fetched it (RFC 9111 4). */
     if (x->begun == FILL_FOLLOW && cache_is_fresh(&facts->freshness, x->age_s, NULL) != FRESH_YES)
         return part_from_fill(x);
     x->object = o;
@@ -692,6 +707,7 @@ static enum next step_pass(struct exchange *x)
         return NEXT_WAIT;
     case FETCH_FAULTED: {
         enum fault fault = fetch_fault(x->fetch);
+        invalidate_unsure(x);
         fetch_free(&x->fetch);
         if (x->conn->body == BODY_UNREAD)
             x->conn->must_close = true;

@@ -231,3 +231,27 @@ def test_a_length_that_came_twice_goes_on_once(origin, larder):
     """RFC 9110 8.6."""
     origin.on("/a", lambda wire: wire.head(200, {**NO_STORE, "Content-Length": "5, 5"}))
     assert larder(origin).get("/a", method="HEAD").get("Content-Length") == "5"
+
+
+@pytest.mark.parametrize("ends", ["client leaves", "origin closes"])
+def test_a_change_whose_end_nobody_saw_is_taken_as_made(origin, larder, ends):
+    """The origin had the POST; what is stored may be old from then on."""
+    has_come, may_go = threading.Event(), threading.Event()
+
+    def story(wire):
+        has_come.set()
+        may_go.wait(10)
+        wire.close()
+
+    origin.on("/a", reply("old", FRESH), story, reply("new", FRESH))
+    l = larder(origin)
+    assert l.get("/a").body == b"old" and l.get("/a").verdict == "hit"
+    with l.client() as c:
+        c.send("POST /a HTTP/1.1\r\nHost: site.test\r\nContent-Length: 1\r\n\r\nx")
+        assert has_come.wait(10)
+        if ends == "origin closes":
+            may_go.set()
+            assert c.reply().status == 502
+    until(lambda: l.stats()["counters"]["invalidated"] == 1, "invalidated")
+    may_go.set()
+    assert l.get("/a").body == b"new"
