@@ -9,42 +9,51 @@
 #include "config/config.h"
 #include <stdio.h>
 
-struct admin_server_state {    /* one server of one origin, summed over workers */
+struct admin_server_state {      /* one server of one origin, summed over workers */
     const char *origin, *server; /* "app", "http://10.0.0.5:8080" */
-    const char *state;         /* "up", "directory": asked; "failing", "down", "unresolved": left out for now */
-    const char *why;           /* last fault's sentence, or "" */
+    const char
+        *state; /* "up", "directory": asked; "failing", "down", "unresolved": left out for now */
+    const char *why; /* last fault's sentence, or "" */
     uint64_t requests, faults, open, idle;
     uint64_t head_us_sum, head_count; /* time to the head */
-    int64_t last_fault_wall_s; /* 0: none */
+    int64_t last_fault_wall_s;        /* 0: none */
 };
 
 struct admin_hooks {
     void *arg;
-    struct cache *cache;                       /* may be asked from any thread */
-    struct config *(*config)(void *arg);       /* the snapshot in force, with a reference for the caller */
+    struct cache *cache; /* may be asked from any thread */
+    struct config *(*config)(
+        void *arg); /* the snapshot in force, with a reference for the caller */
     /* Calls `visit` for each server; the strings live during the call. */
-    void (*servers)(void *arg, void (*visit)(void *to, const struct admin_server_state *s), void *to);
-    /* Reads the file anew and publishes. False: mistakes holds why, the old snapshot stays. True: mistakes may hold items that want a restart. */
+    void (*servers)(void *arg, void (*visit)(void *to, const struct admin_server_state *s),
+                    void *to);
+    /* Reads the file anew and publishes. False: mistakes holds why, the old snapshot stays. True:
+     * mistakes may hold items that want a restart. */
     bool (*reload)(void *arg, struct config_mistakes *mistakes);
-    /* The key for a URL ("http://host/path?query" or "/path" with a Host): the same canonical form as a request's. Length or 0 and a
-     * sentence in *why. */
-    size_t (*key_of_url)(void *arg, struct slice url, struct slice host, char *out, size_t capacity, const char **why);
-    const char *(*h1_cause_word)(unsigned cause); /* name of stats.h1_cause[cause], NULL past the last */
+    /* The key for a URL ("http://host/path?query" or "/path" with a Host): the same canonical form
+     * as a request's. Length or 0 and a sentence in *why. */
+    size_t (*key_of_url)(void *arg, struct slice url, struct slice host, char *out, size_t capacity,
+                         const char **why);
+    const char *(*h1_cause_word)(
+        unsigned cause); /* name of stats.h1_cause[cause], NULL past the last */
     unsigned worker_count;
     int64_t started_wall_s;
 };
 
 struct admin;
-/* Binds and starts the thread. NULL and a sentence in `why` (a buffer of at least 256 bytes) when it cannot. */
-struct admin *admin_start(const struct config *config, const struct admin_hooks *hooks, char why[256]);
+/* Binds and starts the thread. NULL and a sentence in `why` (a buffer of at least 256 bytes) when
+ * it cannot. */
+struct admin *admin_start(const struct config *config, const struct admin_hooks *hooks,
+                          char why[256]);
 /* Drains and joins. */
 void admin_stop(struct admin **a);
 
-/* Where it listens: "127.0.0.1:6081" (the real port when the configured one was 0) or "unix:/path". As long as the server. */
+/* Where it listens: "127.0.0.1:6081" (the real port when the configured one was 0) or "unix:/path".
+ * As long as the server. */
 const char *admin_where(const struct admin *a);
 
-/* The commands that speak to the admin port. argv[0] is the command's name. The exit status: 0 done, 1 refused (or a purge that
- * found nothing), 2 wrong arguments or nobody answers. */
+/* The commands that speak to the admin port. argv[0] is the command's name. The exit status: 0
+ * done, 1 refused (or a purge that found nothing), 2 wrong arguments or nobody answers. */
 int admin_command_stat(int argc, char **argv);
 int admin_command_reload(int argc, char **argv);
 int admin_command_purge(int argc, char **argv);

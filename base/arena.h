@@ -22,7 +22,8 @@ void *arena_alloc(struct arena *a, size_t bytes) __attribute__((malloc, returns_
 /* Copies that live as long as the arena. */
 struct slice arena_copy(struct arena *a, struct slice s);
 char *arena_string(struct arena *a, struct slice s);
-struct slice arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+struct slice arena_printf(struct arena *a, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Calls undo(ptr) at arena_fini(). */
 void arena_own(struct arena *a, void *ptr, void (*undo)(void *ptr));
 #endif

@@ -28,6 +28,7 @@ static inline bool deadline_is_set(const struct deadline *d)
 {
     return d->next != NULL;
 }
-/* Runs what is due; called every WHEEL_STEP_MS or so. A clock that jumped ahead costs one round of the wheel. */
+/* Runs what is due; called every WHEEL_STEP_MS or so. A clock that jumped ahead costs one round of
+ * the wheel. */
 void wheel_turn(struct wheel *w, int64_t now_ms);
 #endif

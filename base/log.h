@@ -15,15 +15,16 @@ struct log_site { /* one per call site, static */
 };
 
 void log_set_level(enum log_level level);
-void log_write(struct log_site *site, enum log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void log_write(struct log_site *site, enum log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-#define LOG_AT(level, ...)                               \
-    do {                                                 \
-        static struct log_site log_site_here;            \
-        log_write(&log_site_here, (level), __VA_ARGS__); \
+#define LOG_AT(level, ...)                                                                         \
+    do {                                                                                           \
+        static struct log_site log_site_here;                                                      \
+        log_write(&log_site_here, (level), __VA_ARGS__);                                           \
     } while (0)
 #define log_error(...) LOG_AT(LOG_ERROR, __VA_ARGS__)
-#define log_warn(...) LOG_AT(LOG_WARN, __VA_ARGS__)
-#define log_info(...) LOG_AT(LOG_INFO, __VA_ARGS__)
+#define log_warn(...)  LOG_AT(LOG_WARN, __VA_ARGS__)
+#define log_info(...)  LOG_AT(LOG_INFO, __VA_ARGS__)
 #define log_debug(...) LOG_AT(LOG_DEBUG, __VA_ARGS__)
 #endif

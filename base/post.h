@@ -21,9 +21,10 @@ struct mailbox *mailbox_new(struct event_base *base);
 /* The loop has ended; posts that wait are run first. */
 void mailbox_free(struct mailbox **m);
 void mailbox_post(struct mailbox *m, struct post *p);
-/* Posts unless it is waiting already; run() sees every change made before the last call. True when it was posted. */
+/* Posts unless it is waiting already; run() sees every change made before the last call. True when
+ * it was posted. */
 bool mailbox_post_once(struct mailbox *m, struct post *p);
-/* On the owner's thread: runs what is waiting now. The loop does this by itself; a worker calls it before it sleeps to
- * save a turn. */
+/* On the owner's thread: runs what is waiting now. The loop does this by itself; a worker calls it
+ * before it sleeps to save a turn. */
 void mailbox_run(struct mailbox *m);
 #endif

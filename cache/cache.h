@@ -17,14 +17,14 @@
 #include "cache/decide.h"
 
 struct cache;
-struct cache_object;   /* one stored response: a head and a share in a body */
+struct cache_object; /* one stored response: a head and a share in a body */
 struct cache_fill;
 
 struct cache_settings {
-    uint64_t memory_bytes;      /* one budget: objects, heads, keys, index, and bodies in flight */
-    uint64_t object_max_bytes;  /* 0: an eighth of memory_bytes */
-    uint32_t variants_max;      /* per key */
-    uint32_t uncacheable_ms;    /* how long a key is remembered as uncacheable */
+    uint64_t memory_bytes;     /* one budget: objects, heads, keys, index, and bodies in flight */
+    uint64_t object_max_bytes; /* 0: an eighth of memory_bytes */
+    uint32_t variants_max;     /* per key */
+    uint32_t uncacheable_ms;   /* how long a key is remembered as uncacheable */
 };
 struct cache *cache_new(const struct cache_settings *settings);
 /* No reader, fill or reference is left. */
@@ -32,23 +32,23 @@ void cache_free(struct cache **c);
 /* The live items after a reload (memory_bytes is not among them). Any thread. */
 void cache_change(struct cache *c, const struct cache_settings *settings);
 
-/* Each thread that calls anything here but cache_usage_read(): once at its start and end. Around everything that uses borrowed objects: begin/end; nothing in
- * between may wait. */
+/* Each thread that calls anything here but cache_usage_read(): once at its start and end. Around
+ * everything that uses borrowed objects: begin/end; nothing in between may wait. */
 void cache_thread_register(void);
 void cache_thread_unregister(void);
 void cache_read_begin(void);
 void cache_read_end(void);
 
-/* ---- keys ------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 struct cache_key {
-    struct slice bytes;  /* canonical; cache_key_write() */
-    uint64_t high, low;  /* 128-bit XXH3 of bytes, seeded per process */
+    struct slice bytes; /* canonical; cache_key_write() */
+    uint64_t high, low; /* 128-bit XXH3 of bytes, seeded per process */
 };
 /* `bytes` are borrowed. */
 struct cache_key cache_key_of(struct cache *c, struct slice bytes);
 
-/* ---- lookup ----------------------------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 enum cache_found {
     CACHE_MISS,          /* nothing under this key */
@@ -56,136 +56,160 @@ enum cache_found {
     CACHE_FOUND,         /* *object: borrowed until cache_read_end() */
 };
 /* Within a read section. Marks the object as used. Freshness is the caller's to judge. */
-enum cache_found cache_find(struct cache *c, const struct cache_key *key, const struct headers *request, struct cache_object **object);
-/* Whether the last answer for this key could not be shared (remembered for uncacheable_ms in a few bytes, lossy). */
+enum cache_found cache_find(struct cache *c, const struct cache_key *key,
+                            const struct headers *request, struct cache_object **object);
+/* Whether the last answer for this key could not be shared (remembered for uncacheable_ms in a few
+ * bytes, lossy). */
 bool cache_is_uncacheable(struct cache *c, const struct cache_key *key, int64_t now_ms);
 void cache_remember_uncacheable(struct cache *c, const struct cache_key *key, int64_t now_ms);
 
-/* ---- objects ---------------------------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 /* What is known of a stored response besides its bytes. Copied in by cache_object_new(). */
 struct object_facts {
     uint16_t status;
     struct freshness freshness;
-    int64_t received_ms;       /* monotonic */
-    struct slice head;         /* status line and fields ready to send, each line with CRLF, without the empty line, without
-                                  Age, Connection, Content-Length, Transfer-Encoding, Cache-Status */
-    struct slice selecting;    /* cache_vary_make() */
-    struct validators validators; /* its etag is copied too */
+    int64_t received_ms; /* monotonic */
+    struct slice
+        head; /* status line and fields ready to send, each line with CRLF, without the empty line,
+                 without Age, Connection, Content-Length, Transfer-Encoding, Cache-Status */
+    struct slice selecting;                      /* cache_vary_make() */
+    struct validators validators;                /* its etag is copied too */
     struct slice content_encoding, content_type; /* empty when none */
-    int64_t length_bytes;      /* of the body, -1 when not known yet (chunked, until close) */
+    int64_t length_bytes; /* of the body, -1 when not known yet (chunked, until close) */
 };
-/* The facts, for as long as the object is. `length_bytes` is -1 until a body of unknown length is sealed: use cache_object_length. */
+/* The facts, for as long as the object is. `length_bytes` is -1 until a body of unknown length is
+ * sealed: use cache_object_length. */
 const struct object_facts *cache_object_facts(const struct cache_object *o);
 struct slice cache_object_key(const struct cache_object *o);
 
 enum object_state { OBJECT_FILLING, OBJECT_COMPLETE, OBJECT_FAILED };
 enum object_state cache_object_state(const struct cache_object *o);
-/* Bytes of body that have arrived; acquire. All of it when COMPLETE. Read the state first, then the length. */
+/* Bytes of body that have arrived; acquire. All of it when COMPLETE. Read the state first, then the
+ * length. */
 uint64_t cache_object_arrived(const struct cache_object *o);
 /* Total length or -1 while not known. */
 int64_t cache_object_length(const struct cache_object *o);
 
-/* A stretch of body at `offset`, within what has arrived: in memory (mem != NULL), or in a file for sendfile. It may be shorter than
- * what has arrived; empty (length 0) only at the end of what has arrived. Borrowed like the object; but of an object that was FILLING
- * when it was asked for, only until the reader says cache_reader_took() beyond it or detaches: ask anew for each send. */
+/* A stretch of body at `offset`, within what has arrived: in memory (mem != NULL), or in a file for
+ * sendfile. It may be shorter than what has arrived; empty (length 0) only at the end of what has
+ * arrived. Borrowed like the object; but of an object that was FILLING when it was asked for, only
+ * until the reader says cache_reader_took() beyond it or detaches: ask anew for each send. */
 struct object_piece {
     const char *mem;
     int fd;
-    uint64_t at;      /* offset in fd */
+    uint64_t at; /* offset in fd */
     size_t length;
 };
 struct object_piece cache_object_piece(const struct cache_object *o, uint64_t offset);
 
-/* From borrowed (in a read section) to kept: false when its last reference has just gone: treat as a miss. */
+/* From borrowed (in a read section) to kept: false when its last reference has just gone: treat as
+ * a miss. */
 must_check bool cache_object_try_ref(struct cache_object *o);
 struct cache_object *cache_object_ref(struct cache_object *o); /* the caller holds one already */
 void cache_object_unref(struct cache_object **o);
 
-/* ---- fills ------------------------------------------------------------------------------------------------------ */
+/* ---- fills ----------------------------------------------------------------------------------- */
 
-/* One who waits for a fill or reads from it. Embedded in the waiter; woken by a post to its mailbox, coalesced. */
+/* One who waits for a fill or reads from it. Embedded in the waiter; woken by a post to its
+ * mailbox, coalesced. */
 struct cache_reader {
-    struct post post;          /* run() is the waiter's: it looks at cache_fill_state() and at the object */
+    struct post post; /* run() is the waiter's: it looks at cache_fill_state() and at the object */
     struct mailbox *mailbox;
-    struct cache_fill *fill;   /* NULL when not attached */
+    struct cache_fill *fill;           /* NULL when not attached */
     struct cache_reader *next, **prev; /* under the fill's lock */
-    uint64_t position;         /* body bytes taken so far: cache_reader_took(); bounds what an outgrown fill keeps */
+    uint64_t position; /* body bytes taken so far: cache_reader_took(); bounds what an outgrown fill
+                          keeps */
     bool is_leader;
 };
 
 enum fill_state {
-    FILL_WAITING,      /* no head yet */
-    FILL_STREAMING,    /* cache_fill_object() grows */
-    FILL_COMPLETE,     /* the object is COMPLETE (a 304 comes here straight from WAITING, with a new head over the old body) */
-    FILL_RELEASED,     /* the answer cannot be shared: fetch on your own, in parallel */
-    FILL_FAILED,       /* broke: before the head, there is no object; after it, the object is FAILED */
+    FILL_WAITING,   /* no head yet */
+    FILL_STREAMING, /* cache_fill_object() grows */
+    FILL_COMPLETE,  /* the object is COMPLETE (a 304 comes here straight from WAITING, with a new
+                       head over the old body) */
+    FILL_RELEASED,  /* the answer cannot be shared: fetch on your own, in parallel */
+    FILL_FAILED,    /* broke: before the head, there is no object; after it, the object is FAILED */
 };
 
 enum fill_begun {
     FILL_LEAD,   /* *fill is new: the caller fetches. The reader is attached as the leader. */
     FILL_FOLLOW, /* *fill is another's; the reader is attached */
 };
-/* Looks for a fill that would answer this request, or begins one. With `stale` (may be NULL), the fill revalidates that object: the
- * fill takes a reference of its own (cache_fill_stale() is NULL when the last one had just gone: fetch it whole). After FILL_LEAD, look
- * again with cache_find(): a fill that ended between the caller's look and this call has stored what is wanted. Attaches `reader` (its post and mailbox set) in both cases. Any thread. */
-enum fill_begun cache_fill_begin(struct cache *c, const struct cache_key *key, const struct headers *request,
-                                 struct cache_object *stale, struct cache_reader *reader, struct cache_fill **fill);
-/* A request that would follow, but whose own selecting values turn out to differ from the object's (Vary, known since the head came):
- * detach, then cache_fill_begin() again: it will not be given the same fill. */
+/* Looks for a fill that would answer this request, or begins one. With `stale` (may be NULL), the
+ * fill revalidates that object: the fill takes a reference of its own (cache_fill_stale() is NULL
+ * when the last one had just gone: fetch it whole). After FILL_LEAD, look again with cache_find():
+ * a fill that ended between the caller's look and this call has stored what is wanted. Attaches
+ * `reader` (its post and mailbox set) in both cases. Any thread. */
+enum fill_begun cache_fill_begin(struct cache *c, const struct cache_key *key,
+                                 const struct headers *request, struct cache_object *stale,
+                                 struct cache_reader *reader, struct cache_fill **fill);
+/* A request that would follow, but whose own selecting values turn out to differ from the object's
+ * (Vary, known since the head came): detach, then cache_fill_begin() again: it will not be given
+ * the same fill. */
 bool cache_fill_suits(struct cache_fill *f, const struct headers *request);
 
 enum fill_state cache_fill_state(struct cache_fill *f);
 /* The reason given to cache_fill_fail(). */
 enum reason cache_fill_fault(struct cache_fill *f);
-/* STREAMING, COMPLETE, FAILED after the head: the object, borrowed as long as the reader is attached. Else NULL. */
+/* STREAMING, COMPLETE, FAILED after the head: the object, borrowed as long as the reader is
+ * attached. Else NULL. */
 struct cache_object *cache_fill_object(struct cache_fill *f);
 struct cache_object *cache_fill_stale(struct cache_fill *f);
 struct slice cache_fill_key(const struct cache_fill *f);
-/* Detaches; how many readers are left. A post under way still runs: the waiter's memory must last until then (reader.post.is_posted).
- * The fill itself lives while its leader's fetch or any reader holds it. */
+/* Detaches; how many readers are left. A post under way still runs: the waiter's memory must last
+ * until then (reader.post.is_posted). The fill itself lives while its leader's fetch or any reader
+ * holds it. */
 unsigned cache_reader_detach(struct cache_reader *r);
 unsigned cache_fill_reader_count(struct cache_fill *f);
 /* Delivered, but not to be stored: above object_max_bytes, or there was no memory for it. */
 bool cache_fill_is_outgrown(struct cache_fill *f);
-/* What this reader has taken; may let a fill that outgrew the memory go on (its `on_room` is posted). */
+/* What this reader has taken; may let a fill that outgrew the memory go on (its `on_room` is
+ * posted). */
 void cache_reader_took(struct cache_reader *r, uint64_t position);
 
-/* The fetch's side: one thread, the one that got FILL_LEAD. Exactly one of release, seal, revalidated, fail ends it; then _done. When the
- * system has no memory at all, the fill fails by itself (ORIGIN_BUSY): later calls then do nothing. */
+/* The fetch's side: one thread, the one that got FILL_LEAD. Exactly one of release, seal,
+ * revalidated, fail ends it; then _done. When the system has no memory at all, the fill fails by
+ * itself (ORIGIN_BUSY): later calls then do nothing. */
 enum fill_result {
     FILL_OK,
-    FILL_PAUSE,   /* taken, but it outgrew the memory: read no more from the origin until `on_room` runs */
+    FILL_PAUSE, /* taken, but it outgrew the memory: read no more from the origin until `on_room`
+                   runs */
 };
 /* Followers may begin. Not storable after all? Then cache_fill_release() instead. */
 void cache_fill_head(struct cache_fill *f, const struct object_facts *facts);
-/* Copies; at most 1 MiB at a time. A body above cache.object_max_bytes, or for which no memory can be had, is no longer stored: the fill is taken off the index, goes
- * on for those who follow it, and keeps no more than what the slowest of them has yet to take, within a bound (PAUSE). */
+/* Copies; at most 1 MiB at a time. A body above cache.object_max_bytes, or for which no memory can
+ * be had, is no longer stored: the fill is taken off the index, goes on for those who follow it,
+ * and keeps no more than what the slowest of them has yet to take, within a bound (PAUSE). */
 must_check enum fill_result cache_fill_append(struct cache_fill *f, struct slice bytes);
 /* Posted to the leader's mailbox when a paused fill may go on. Set before append. */
 void cache_fill_on_room(struct cache_fill *f, struct mailbox *m, struct post *post);
-/* The whole body came: published, unless it was outgrown or purged meanwhile. True when it is stored now. A body that is shorter than its
- * announced length is a cut one: the fill is FAILED then (ORIGIN_CUT). */
+/* The whole body came: published, unless it was outgrown or purged meanwhile. True when it is
+ * stored now. A body that is shorter than its announced length is a cut one: the fill is FAILED
+ * then (ORIGIN_CUT). */
 bool cache_fill_seal(struct cache_fill *f);
-/* 304: a new head over the stale object's body, published (unless purged, or a newer object took the stale one's place). `facts` as for cache_fill_head (length_bytes ignored). */
+/* 304: a new head over the stale object's body, published (unless purged, or a newer object took
+ * the stale one's place). `facts` as for cache_fill_head (length_bytes ignored). */
 void cache_fill_revalidated(struct cache_fill *f, const struct object_facts *facts);
 void cache_fill_release(struct cache_fill *f);
 void cache_fill_fail(struct cache_fill *f, enum reason why);
 /* The fetch lets go of the fill. */
 void cache_fill_done(struct cache_fill **f);
 
-/* ---- getting rid of -------------------------------------------------------------------------------------------- */
+/* ---- getting rid of -------------------------------------------------------------------------- */
 
-/* All variants under this key; a fill under way is delivered but not stored. How many objects went. Any thread. */
+/* All variants under this key; a fill under way is delivered but not stored. How many objects went.
+ * Any thread. */
 unsigned cache_purge_key(struct cache *c, const struct cache_key *key);
 /* One object, if it is still the one stored. */
 void cache_drop(struct cache *c, struct cache_object *o);
 
-/* ---- figures ---------------------------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 struct cache_usage {
     uint64_t budget_bytes, used_bytes;
-    uint64_t body_memory_bytes, body_file_bytes, head_bytes, index_bytes, filling_bytes, other_bytes; /* sum: used */
+    uint64_t body_memory_bytes, body_file_bytes, head_bytes, index_bytes, filling_bytes,
+        other_bytes;   /* sum: used */
     uint64_t objects;  /* stored */
     uint64_t variants; /* of these, the ones that Vary tells apart */
     uint64_t fills, evicted, evicted_bytes, uncacheable_known;

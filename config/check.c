@@ -8,7 +8,7 @@
 #include <pwd.h>
 #include <sys/stat.h>
 
-/* ---- origins ---- */
+/* ---- origins --------------------------------------------------------------------------------- */
 
 static bool was_given(const struct config_loader *l, const void *field, size_t first_place)
 {
@@ -61,7 +61,7 @@ void config_check_origin(struct config_loader *l, struct config_origin *o, size_
                             : "has neither servers nor root");
 }
 
-/* ---- sites ---- */
+/* ---- sites ----------------------------------------------------------------------------------- */
 
 static struct config_origin *origin_find(const struct config *c, struct slice name)
 {
@@ -176,7 +176,7 @@ static void check_origins(struct config_loader *l)
         config_mistake(l, given, "is empty; it needs at least one");
 }
 
-/* ---- the process ---- */
+/* ---- the process ----------------------------------------------------------------------------- */
 
 /* Port 0 is a port of the kernel's choice, never the same one. */
 static bool is_same_place(const struct config_address *a, const struct config_address *b)

@@ -8,7 +8,7 @@
 
 enum { FILE_MAX_BYTES = 4 << 20 };
 
-/* ---- life ---- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static struct config *config_new(void)
 {
@@ -49,7 +49,7 @@ void config_mistakes_free(struct config_mistakes *m)
     *m = (struct config_mistakes){ 0 };
 }
 
-/* ---- options ---- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static void set_option(struct config_loader *l, const char *option, const char *path,
                        const char *value)
@@ -127,7 +127,7 @@ static void set_options(struct config_loader *l, const struct config_options *op
         add_option_origin(l, options);
 }
 
-/* ---- loading ---- */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 struct source {
     const char *name; /* NULL: options only */
@@ -228,7 +228,7 @@ struct config *config_load_file(const char *path, struct config_mistakes *mistak
     return config_load_file_with(path, NULL, mistakes);
 }
 
-/* ---- what a reload cannot change ---- */
+/* ---- what a reload cannot change ------------------------------------------------------------- */
 
 /* NULL when it is not set or does not matter. The caller frees it. */
 static char *value_text(const struct config_item *item, const struct config *c)

@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "config/config.h"
 
-/* ---- the table (items.c) ---- */
+/* ---- the table (items.c) --------------------------------------------------------------------- */
 enum config_type {
     CONFIG_COUNT,
     CONFIG_BYTES,
@@ -73,7 +73,7 @@ void config_item_print_shape(const struct config_item *item, FILE *out);
  */
 bool config_item_print_value(const struct config_item *item, const void *base, FILE *out);
 
-/* ---- a load, its places and mistakes (loader.c) ---- */
+/* ---- a load, its places and mistakes (loader.c) ---------------------------------------------- */
 struct config_place {
     const void
         *field;       /* the value's address in the snapshot; NULL for a place that is only shown */
@@ -158,7 +158,7 @@ bool config_address_equal(const struct config_address *a, const struct config_ad
 void config_print_bytes(uint64_t bytes, FILE *out);
 void config_print_duration(uint64_t ms, FILE *out);
 
-/* ---- setting fields (set.c) ---- */
+/* ---- setting fields (set.c) ------------------------------------------------------------------ */
 struct config_text {
     struct slice text;
     size_t line, column;
@@ -177,7 +177,7 @@ void config_set(struct config_loader *l, const struct config_item *item, void *b
 /* Every item of that place gets its default. */
 void config_set_defaults(struct config_loader *l, enum config_where where, void *base);
 
-/* ---- the rest ---- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 void config_parse_yaml(struct config_loader *l, struct slice yaml); /* parse.c */
 void config_check_origin(struct config_loader *l, struct config_origin *o,
                          size_t first_place); /* check.c */

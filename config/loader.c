@@ -185,7 +185,7 @@ const char *config_shown(struct config_loader *l, struct slice text)
     return shown;
 }
 
-/* ---- near misses ---- */
+/* ---- near misses ----------------------------------------------------------------------------- */
 
 /* Optimal string alignment: insert, delete, replace, or swap two neighbours. */
 unsigned config_edit_distance(struct slice a, struct slice b)

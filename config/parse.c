@@ -43,7 +43,7 @@ struct pairs {
 
 static void read_group(struct reader *r, const yaml_node_t *node, const struct spot *at);
 
-/* ---- nodes ---- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static struct slice text_of(const yaml_node_t *node)
 {
@@ -159,7 +159,7 @@ static const char *path_below(struct reader *r, const char *shown, struct slice 
     return config_format(r->l, "%s%s" SLICE_FMT, shown, dot, SLICE_ARG(key));
 }
 
-/* ---- pairs of a mapping, with what it merges ---- */
+/* ---- pairs of a mapping, with what it merges ------------------------------------------------- */
 
 static struct pair *pair_find(struct pairs *p, struct slice key)
 {
@@ -286,7 +286,7 @@ static struct pairs pairs_of(struct reader *r, const yaml_node_t *node, const ch
     return p;
 }
 
-/* ---- unknown items ---- */
+/* ---- unknown items --------------------------------------------------------------------------- */
 
 /* The names that may stand below `pattern`: "memory", "max_object" … below "cache". */
 static void offer_siblings(struct config_nearest *near, struct slice pattern)
@@ -343,7 +343,7 @@ static void mistake_unknown(struct reader *r, const struct pair *pair, const str
     config_mistake(r->l, &place, "unknown item%s", question);
 }
 
-/* ---- values ---- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static void *base_of(struct reader *r, const struct spot *at, const struct config_item *item)
 {
@@ -577,7 +577,7 @@ static void read_group(struct reader *r, const yaml_node_t *node, const struct s
         read_pair(r, &p.rows[i], at);
 }
 
-/* ---- the document ---- */
+/* ---- the document ---------------------------------------------------------------------------- */
 
 static struct config_place place_at_offset(struct slice yaml, size_t offset)
 {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- values ---- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* One UTF-8 character off the text; 0 bytes when it is not one. */
 static size_t decode(struct slice text, uint32_t *code)
@@ -164,7 +164,7 @@ bool config_item_print_value(const struct config_item *item, const void *base, F
     UNREACHABLE();
 }
 
-/* ---- the snapshot ---- */
+/* ---- the snapshot ---------------------------------------------------------------------------- */
 
 static const char *last_part(const char *path)
 {
@@ -255,7 +255,7 @@ void config_print(const struct config *c, FILE *out)
         print_site(&c->sites[i], out);
 }
 
-/* ---- the table ---- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 /* "origins.NAME.root", "sites[].hosts". */
 static void print_path(const struct config_item *item, FILE *out)

@@ -67,7 +67,7 @@ static void wrong(const struct setting *s, size_t i, const char *why)
     wrong_at(s, &at, why);
 }
 
-/* ---- one text ---- */
+/* ---- one text -------------------------------------------------------------------------------- */
 
 static bool read_amount(const struct config_item *item, struct slice text, uint64_t *value,
                         const char **why)
@@ -187,7 +187,7 @@ static void set_address(const struct setting *s, struct slice text)
         memcpy(field_of(s), &address, sizeof address);
 }
 
-/* ---- lists ---- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static void set_addresses(const struct setting *s)
 {
@@ -286,7 +286,7 @@ static void set_ttls(const struct setting *s)
     store_count(s, count);
 }
 
-/* ---- by type ---- */
+/* ---- by type --------------------------------------------------------------------------------- */
 
 /* What no item can hold: strings end at a NUL, and a line break would forge a line of a log. */
 static bool is_clean(const struct setting *s, size_t i)

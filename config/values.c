@@ -127,7 +127,7 @@ bool config_parse_bool(struct slice text, bool *value)
     return false;
 }
 
-/* ---- addresses ---- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 /* An IPv4 or IPv6 address without brackets; its family, or 0. */
 static int address_family(struct slice text, unsigned char bytes[16])
@@ -329,7 +329,7 @@ bool config_address_equal(const struct config_address *a, const struct config_ad
     return a->port == b->port && slice_equal_nocase(slice_of(a->host), slice_of(b->host));
 }
 
-/* ---- hosts of sites, networks ---- */
+/* ---- hosts of sites, networks ---------------------------------------------------------------- */
 
 bool config_parse_site_host(struct arena *a, struct slice text, char **host, const char **why)
 {
@@ -391,7 +391,7 @@ bool config_parse_network(struct arena *a, struct slice text, char **network, co
     return true;
 }
 
-/* ---- back to text ---- */
+/* ---- back to text ---------------------------------------------------------------------------- */
 
 struct unit {
     const char *name;

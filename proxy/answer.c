@@ -123,8 +123,7 @@ static bool must_close(const struct exchange *x)
     return x->conn->must_close || x->worker->is_draining;
 }
 
-/* ---- from the store
- * ---------------------------------------------------------------------------------------------- */
+/* ---- from the store -------------------------------------------------------------------------- */
 
 static struct slice without_status_line(struct slice head)
 {
@@ -353,8 +352,7 @@ enum next step_answer_object(struct exchange *x)
                              : answer_parts(x, facts, &ranges, (uint64_t)length);
 }
 
-/* ---- from the origin
- * --------------------------------------------------------------------------------------------- */
+/* ---- from the origin ------------------------------------------------------------------------- */
 
 static bool goes_to_client(const struct headers *all, const struct header *h)
 {
@@ -436,8 +434,7 @@ enum next step_answer_pass(struct exchange *x)
     return exchange_go(x, STEP_DELIVER);
 }
 
-/* ---- from ourselves
- * ---------------------------------------------------------------------------------------------- */
+/* ---- from ourselves -------------------------------------------------------------------------- */
 
 static const char *reason_phrase(uint16_t status)
 {
@@ -529,8 +526,7 @@ enum next step_refuse(struct exchange *x)
     return exchange_go(x, STEP_DELIVER);
 }
 
-/* ---- from a directory
- * -------------------------------------------------------------------------------------------- */
+/* ---- from a directory ------------------------------------------------------------------------ */
 
 enum { FILE_STORED_MAX = 1 << 20 };
 

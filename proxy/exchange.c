@@ -277,8 +277,7 @@ bool exchange_timed_out(struct exchange *x, enum conn_wait wait)
     return false;
 }
 
-/* ---- making things last
- * ------------------------------------------------------------------------------------------ */
+/* ---- making things last ---------------------------------------------------------------------- */
 
 static void move(struct slice *s, const char *from, const char *to)
 {
@@ -482,7 +481,7 @@ static enum next hit(struct exchange *x, enum outcome outcome, enum reason reaso
     return exchange_go(x, STEP_ANSWER_OBJECT);
 }
 
-/* The last check before an encoded body goes out: whatever the variants say, never one that this
+/* The last check before an encoded body goes out: of a page that varies, never a coding that this
  * client did not ask for. */
 static bool may_have_coding(const struct exchange *x, const struct object_facts *facts)
 {

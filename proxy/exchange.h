@@ -16,45 +16,64 @@ struct fetch;
 enum segment_kind { SEGMENT_MEMORY, SEGMENT_OBJECT, SEGMENT_FILE };
 struct segment {
     enum segment_kind kind;
-    bool is_body;          /* counts as body bytes */
-    const char *mem;       /* MEMORY */
-    uint64_t from, to;     /* MEMORY: to - from bytes at mem + from; OBJECT: of x->object; FILE: of x->file_fd */
+    bool is_body;    /* counts as body bytes */
+    const char *mem; /* MEMORY */
+    uint64_t from,
+        to; /* MEMORY: to - from bytes at mem + from; OBJECT: of x->object; FILE: of x->file_fd */
 };
 enum { SEGMENTS_INLINE = 8, TAIL_BYTES = 512, REFILL_PIECES = 8 };
 
-enum exchange_step { STEP_ROUTE, STEP_LOOKUP, STEP_FILL, STEP_JOIN, STEP_FILE, STEP_PASS, STEP_ANSWER_OBJECT, STEP_ANSWER_PASS,
-                     STEP_REFUSE, STEP_DELIVER, STEP_LOG, STEP_COUNT };
-enum source { SOURCE_NONE, SOURCE_OBJECT, SOURCE_FETCH }; /* what refills the segments when they have run out */
+enum exchange_step {
+    STEP_ROUTE,
+    STEP_LOOKUP,
+    STEP_FILL,
+    STEP_JOIN,
+    STEP_FILE,
+    STEP_PASS,
+    STEP_ANSWER_OBJECT,
+    STEP_ANSWER_PASS,
+    STEP_REFUSE,
+    STEP_DELIVER,
+    STEP_LOG,
+    STEP_COUNT
+};
+enum source {
+    SOURCE_NONE,
+    SOURCE_OBJECT,
+    SOURCE_FETCH
+}; /* what refills the segments when they have run out */
 enum framing_out { OUT_LENGTH, OUT_CHUNKED, OUT_CLOSE };
 
 struct exchange {
     uint32_t magic;
-    struct conn *conn;             /* NULL once it is dead and only waits for its post */
+    struct conn *conn; /* NULL once it is dead and only waits for its post */
     struct worker *worker;
     struct snapshot *snapshot;
     const struct config_site *site;
-    struct h1_request request;     /* slices: into the connection's bytes until settled, then into `kept` */
-    struct header *kept_fields;    /* with `kept` one block */
-    char *kept;                    /* NULL while not settled */
+    struct h1_request
+        request; /* slices: into the connection's bytes until settled, then into `kept` */
+    struct header *kept_fields; /* with `kept` one block */
+    char *kept;                 /* NULL while not settled */
     enum exchange_step step;
     bool running, is_dead;
     bool in_read_section;
     bool owns_object;
-    bool is_head;                  /* HEAD: no body goes out */
-    bool keeps_alive;              /* what the answer says */
+    bool is_head;     /* HEAD: no body goes out */
+    bool keeps_alive; /* what the answer says */
     bool sent_any;
-    bool was_cut;                  /* the answer ended short: reset the connection */
-    bool was_revalidated;          /* the origin answered our condition with 304 */
+    bool was_cut;         /* the answer ended short: reset the connection */
+    bool was_revalidated; /* the origin answered our condition with 304 */
     struct cache_key key;
     char host[256];
     size_t host_length;
     uint16_t host_port;
     int64_t begun_us, begun_ms, first_byte_us;
 
-    struct cache_object *object;   /* borrowed while in_read_section, else ours by reference or by the reader's fill */
+    struct cache_object *
+        object; /* borrowed while in_read_section, else ours by reference or by the reader's fill */
     struct cache_reader reader;
     enum fill_begun begun;
-    struct fetch *fetch;           /* pass: ours */
+    struct fetch *fetch; /* pass: ours */
     int file_fd;
 
     /* the answer */
@@ -67,18 +86,20 @@ struct exchange {
     enum source source;
     enum framing_out framing;
     bool is_source_done;
-    bool has_pulled;               /* the first of a pass's body was looked for, so that it goes out with the head */
-    uint64_t object_position, object_end; /* SOURCE_OBJECT: what is to be refilled; UINT64_MAX: to its end */
-    struct segment *segments;      /* inline_segments or a block in arena */
+    bool has_pulled; /* the first of a pass's body was looked for, so that it goes out with the head
+                      */
+    uint64_t object_position,
+        object_end;           /* SOURCE_OBJECT: what is to be refilled; UINT64_MAX: to its end */
+    struct segment *segments; /* inline_segments or a block in arena */
     unsigned segment_at, segment_count, segment_capacity;
     struct segment inline_segments[SEGMENTS_INLINE];
-    struct arena arena;            /* heads of passes, pages, multipart parts */
-    char *spill;                   /* what a blocked client left over of borrowed bytes */
+    struct arena arena; /* heads of passes, pages, multipart parts */
+    char *spill;        /* what a blocked client left over of borrowed bytes */
     char tail[TAIL_BYTES];
     char chunk_heads[REFILL_PIECES][24];
-    char server_name[64];          /* that was asked */
+    char server_name[64]; /* that was asked */
     uint64_t body_sent, sent;
-    char key_bytes[512];           /* the canonical key; a longer one is in the arena */
+    char key_bytes[512]; /* the canonical key; a longer one is in the arena */
 };
 
 struct exchange *exchange_take(struct worker *w);
@@ -89,16 +110,18 @@ enum exchange_end { EXCHANGE_WAITS, EXCHANGE_OVER };
 /* The head is in x->request. */
 void exchange_begin(struct exchange *x, struct conn *c);
 /* A head that did not parse, or did not come in time: refuses it. */
-void exchange_begin_refused(struct exchange *x, struct conn *c, enum fault fault, enum h1_cause cause);
+void exchange_begin_refused(struct exchange *x, struct conn *c, enum fault fault,
+                            enum h1_cause cause);
 enum exchange_end exchange_run(struct exchange *x);
 /* The client is gone: let go of everything, count, log. */
 void exchange_abort(struct exchange *x, enum reason why);
 /* Interim responses (1xx) for a leader that waits for its fill: copied, sent at its next turn. */
 void exchange_note_interim(struct exchange *x, struct slice bytes);
-/* A deadline of the connection's came while this exchange was waiting. False: nothing to be done but cut the connection. */
+/* A deadline of the connection's came while this exchange was waiting. False: nothing to be done
+ * but cut the connection. */
 bool exchange_timed_out(struct exchange *x, enum conn_wait wait);
 
-/* ---- between exchange.c, answer.c and deliver.c ---- */
+/* ---- between exchange.c, answer.c and deliver.c ---------------------------------------------- */
 
 enum next { NEXT_STEP, NEXT_WAIT, NEXT_END };
 enum next exchange_go(struct exchange *x, enum exchange_step step);

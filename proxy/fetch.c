@@ -352,8 +352,7 @@ static void send_request(struct fetch *f)
         send_body(f);
 }
 
-/* ---- reading the head
- * -------------------------------------------------------------------------------------------- */
+/* ---- reading the head ------------------------------------------------------------------------ */
 
 enum got { GOT_SOME, GOT_NONE_NOW, GOT_END, GOT_ERROR };
 
@@ -527,8 +526,7 @@ enum fetch_progress fetch_advance(struct fetch *f)
     }
 }
 
-/* ---- reading the body
- * -------------------------------------------------------------------------------------------- */
+/* ---- reading the body ------------------------------------------------------------------------ */
 
 /* The answer is whole. The connection is good for another only when nothing is left on it, in
  * either direction. */

@@ -13,27 +13,34 @@
 struct fetch;
 struct origin_conn;
 
-/* Sends the exchange's request (its body too, as it comes) and lets the exchange pull the answer. Sets x->fetch. */
+/* Sends the exchange's request (its body too, as it comes) and lets the exchange pull the answer.
+ * Sets x->fetch. */
 void fetch_pass(struct exchange *x);
-/* Begins the fetch for a fill that `x` leads: GET, without the client's range and conditions, with the stale object's validators.
- * x->fetch is set, but belongs to the fill until that is released. */
+/* Begins the fetch for a fill that `x` leads: GET, without the client's range and conditions, with
+ * the stale object's validators. x->fetch is set, but belongs to the fill until that is released.
+ */
 void fetch_fill(struct exchange *x, struct cache_fill *fill);
-/* The leader's client left or went its own way: the fill goes on if anyone follows or little is left. */
+/* The leader's client left or went its own way: the fill goes on if anyone follows or little is
+ * left. */
 void fetch_leader_left(struct fetch **f);
 
 enum fetch_progress { FETCH_WAITS, FETCH_HAS_HEAD, FETCH_FAULTED };
 /* Goes on until the final head is there; interim ones (1xx) are queued for the client. */
 enum fetch_progress fetch_advance(struct fetch *f);
-const struct h1_response *fetch_response(const struct fetch *f); /* slices live as long as the fetch */
+const struct h1_response *
+fetch_response(const struct fetch *f); /* slices live as long as the fetch */
 enum fault fetch_fault(const struct fetch *f);
-/* Whether it asked with the stored object's validators: its 304 is then no answer for the client. */
+/* Whether it asked with the stored object's validators: its 304 is then no answer for the client.
+ */
 bool fetch_is_conditional(const struct fetch *f);
-/* Interim responses to be sent before the answer; empty when there are none. They are the caller's after this: valid until the next call. */
+/* Interim responses to be sent before the answer; empty when there are none. They are the caller's
+ * after this: valid until the next call. */
 struct slice fetch_take_interim(struct fetch *f);
 
 enum fetch_pulled { PULLED_WAIT, PULLED_DATA, PULLED_END, PULLED_FAULT };
-/* A piece of the answer's body, decoded, in the worker's scratch: to be used or copied before anything else is pulled with `may_read`. With
- * FETCH_BUFFERED only what was read already is handed out. */
+/* A piece of the answer's body, decoded, in the worker's scratch: to be used or copied before
+ * anything else is pulled with `may_read`. With FETCH_BUFFERED only what was read already is handed
+ * out. */
 enum fetch_read { FETCH_READ, FETCH_BUFFERED };
 enum fetch_pulled fetch_pull(struct fetch *f, enum fetch_read how, struct slice *piece);
 /* Decoded bytes that were read but not pulled must outlive this turn. */

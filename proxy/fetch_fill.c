@@ -12,8 +12,7 @@
 
 enum { TURN_BYTES = 1 << 20, LITTLE_LEFT = 256 << 10 };
 
-/* ---- the stored head
- * --------------------------------------------------------------------------------------------- */
+/* ---- the stored head ------------------------------------------------------------------------- */
 
 struct writer {
     char *at;
@@ -148,8 +147,7 @@ static enum storable judge_fields(struct fetch *f, const struct headers *fields,
     return cache_is_storable(&facts);
 }
 
-/* ---- a 304 to our own condition
- * ---------------------------------------------------------------------------------- */
+/* ---- a 304 to our own condition -------------------------------------------------------------- */
 
 /* A 304 that names another tag than the one we asked about is not about our object (RFC 9111 4.3.4). */
 static bool is_about(const struct object_facts *old, const struct headers *fields)
@@ -209,8 +207,7 @@ static bool revalidate(struct fetch *f, struct cache_object *stale)
     return true;
 }
 
-/* ---- judging the head
- * -------------------------------------------------------------------------------------------- */
+/* ---- judging the head ------------------------------------------------------------------------ */
 
 /* What the answer depends on. A trusted proxy's X-Forwarded-Host and -Proto go on to the origin,
  * which makes redirects and links of them, seldom saying so in Vary: they select in any case. */

@@ -32,8 +32,7 @@ struct listener {
     char *unlink_path; /* the one that bound a unix socket removes it */
 };
 
-/* ---- per-address counts
- * ------------------------------------------------------------------------------------------ */
+/* ---- per-address counts ---------------------------------------------------------------------- */
 
 enum { ADDRESS_SLOTS = 16384, ADDRESS_LOCKS = 64 };
 

@@ -10,9 +10,10 @@
 struct worker;
 struct listener;
 
-/* Appends to *list a socket bound to each address of the snapshot. `first` is worker 0's list when this is another worker: unix sockets are
- * duplicated from it. False and a sentence in `why`. */
-must_check bool listener_bind(const struct config *config, const struct listener *first, struct listener **list, char why[256]);
+/* Appends to *list a socket bound to each address of the snapshot. `first` is worker 0's list when
+ * this is another worker: unix sockets are duplicated from it. False and a sentence in `why`. */
+must_check bool listener_bind(const struct config *config, const struct listener *first,
+                              struct listener **list, char why[256]);
 void listener_free_list(struct listener **list);
 void listener_open(struct worker *w);
 /* Takes what waits in the queues first, so that a drain loses nobody. */

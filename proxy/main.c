@@ -475,8 +475,7 @@ static int command_serve(int argc, char **argv)
     return serve(&s);
 }
 
-/* ---- check, config, version
- * -------------------------------------------------------------------------------------- */
+/* ---- check, config, version ------------------------------------------------------------------ */
 
 static int command_check(int argc, char **argv)
 {

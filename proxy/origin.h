@@ -67,7 +67,8 @@ void origin_server_count_open(struct origin_server *s, int delta); /* pool.c: ea
  */
 struct origin_conn {
     int fd;
-    bool can_read, can_write; /* set before on_event() is called; the caller clears them at EAGAIN */
+    bool can_read,
+        can_write; /* set before on_event() is called; the caller clears them at EAGAIN */
     /* `what`: EV_READ, EV_WRITE. May close or give `c`. */
     void (*on_event)(struct origin_conn *c, short what);
     void *user;                   /* the caller's */

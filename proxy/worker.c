@@ -189,8 +189,7 @@ void worker_join(struct worker **at)
     free(w);
 }
 
-/* ---- messages from other threads
- * --------------------------------------------------------------------------------- */
+/* ---- messages from other threads ------------------------------------------------------------- */
 
 struct message {
     struct post post;
@@ -247,8 +246,7 @@ void worker_check_drained(struct worker *w)
         event_base_loopbreak(w->base);
 }
 
-/* ---- small services
- * ---------------------------------------------------------------------------------------------- */
+/* ---- small services -------------------------------------------------------------------------- */
 
 void worker_again(struct worker *w, struct conn *c)
 {

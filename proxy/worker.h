@@ -19,7 +19,8 @@
 
 enum { CLIENT_SCRATCH = 32 << 10, ORIGIN_SCRATCH = 256 << 10, OUT_PIECES = 64 };
 
-/* A configuration in force with what was made from it; shared by all workers, freed with the last reference. */
+/* A configuration in force with what was made from it; shared by all workers, freed with the last
+ * reference. */
 struct shared_snapshot {
     _Atomic unsigned refs;
     struct config *config;
@@ -29,7 +30,8 @@ struct shared_snapshot {
     struct h1_limits client_limits, origin_limits;
 };
 
-/* One worker's hold on it: exchanges count themselves here, on their own thread, so a hit writes no shared line. */
+/* One worker's hold on it: exchanges count themselves here, on their own thread, so a hit writes no
+ * shared line. */
 struct snapshot {
     struct shared_snapshot *shared;
     const struct config *config;
@@ -46,9 +48,10 @@ struct address_table;
 struct house {
     struct cache *cache;
     struct accesslog *log;
-    struct address_table *addresses;     /* connections per client address */
-    _Atomic int64_t client_count;        /* connections open, all workers; written on accept and close only */
-    _Atomic uint32_t client_limit;       /* what the descriptor limit allows */
+    struct address_table *addresses; /* connections per client address */
+    _Atomic int64_t
+        client_count; /* connections open, all workers; written on accept and close only */
+    _Atomic uint32_t client_limit; /* what the descriptor limit allows */
 };
 
 struct worker {
@@ -58,25 +61,25 @@ struct worker {
     struct event_base *base;
     struct mailbox *mailbox;
     struct stats *stats;
-    struct snapshot *snapshot;           /* in force */
+    struct snapshot *snapshot; /* in force */
     struct origin_pool *pool;
     struct accesslog_ring *log;
     struct listener *listeners;
     struct event *tick, *again;
     struct wheel wheel;
-    struct conn *conns;                  /* all */
+    struct conn *conns;                     /* all */
     struct conn *again_first, **again_last; /* those whose turn was cut short */
-    struct conn *again_now;              /* of those, the ones that get theirs now */
-    struct exchange *spare;              /* free ones */
+    struct conn *again_now;                 /* of those, the ones that get theirs now */
+    struct exchange *spare;                 /* free ones */
     unsigned spare_count;
-    struct fetch *fetches;               /* all */
+    struct fetch *fetches; /* all */
     size_t conn_count, fetch_count;
     bool is_draining;
-    int reserve_fd;                      /* given up for a moment to refuse a connection when descriptors are out */
-    int64_t date_s;                      /* what `date` says */
+    int reserve_fd; /* given up for a moment to refuse a connection when descriptors are out */
+    int64_t date_s; /* what `date` says */
     char date[32];
     pthread_t thread;
-    struct header fields[HEADERS_MAX];   /* of the client's head being read */
+    struct header fields[HEADERS_MAX]; /* of the client's head being read */
     struct header origin_fields[HEADERS_MAX];
     char client_bytes[CLIENT_SCRATCH];
     char origin_bytes[ORIGIN_SCRATCH];
@@ -90,11 +93,13 @@ struct snapshot *snapshot_ref(struct snapshot *s);
 void snapshot_unref(struct snapshot **s);
 
 /* `listeners` were bound by listener.h; the worker owns them now. Takes a reference of `shared`. */
-struct worker *worker_new(unsigned index, struct house *house, struct shared_snapshot *shared, struct listener *listeners);
+struct worker *worker_new(unsigned index, struct house *house, struct shared_snapshot *shared,
+                          struct listener *listeners);
 void worker_start(struct worker *w);
 /* Any thread: the worker takes this configuration for all requests from its next turn on. */
 void worker_publish(struct worker *w, struct shared_snapshot *shared);
-/* Any thread: accept no more, end idle connections, finish what runs, then end the loop; at the latest at `until_ms` (monotonic). */
+/* Any thread: accept no more, end idle connections, finish what runs, then end the loop; at the
+ * latest at `until_ms` (monotonic). */
 void worker_drain(struct worker *w, int64_t until_ms);
 /* Waits for the thread, frees the worker. */
 void worker_join(struct worker **w);
