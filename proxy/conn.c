@@ -25,6 +25,7 @@ enum {
     CONN_MAGIC = 0x4e4e4f43,
     TURN_REQUESTS = 32,    /* pipelined requests answered before others get their turn */
     LINGER_MS = 2000,      /* how long what a refused client still sends is read and dropped */
+    DRAIN_GRACE_MS = 500,      /* for the first request of a client that has just connected */
     HALF_CLOSED_MS = 2000, /* how long an answer may still come for a client that has sent a FIN */
     BODY_DRAIN_MAX =
         64 << 10, /* an unread request body up to this is read to keep the connection */
@@ -338,7 +339,8 @@ static void wait_for_head(struct conn *c)
     conn_keep_rest(c);
     if (c->rest.len == 0) {
         c->head_begun = false;
-        conn_wait(c, CONN_IDLE, config->idle_timeout_ms);
+        /* a client that connected just before a drain has its request on the way: it gets its answer */
+        conn_wait(c, CONN_IDLE, c->worker->is_draining ? DRAIN_GRACE_MS : config->idle_timeout_ms);
     } else if (!c->head_begun) { /* absolute: a dribbling head does not move it */
         c->head_begun = true;
         conn_wait(c, CONN_HEAD, config->head_timeout_ms);
@@ -364,7 +366,7 @@ static enum started start_request(struct conn *c)
     enum head_read got = read_head(c, x, &cause);
     if (got == HEAD_WAITS) {
         exchange_give(x);
-        if (c->worker->is_draining && c->rest.len == 0) {
+        if (c->worker->is_draining && c->rest.len == 0 && c->has_served) {
             conn_free(c);
             return STARTED_CLOSED;
         }
@@ -379,6 +381,7 @@ static enum started start_request(struct conn *c)
     if (c->is_counted_idle)
         set_idle(c, -1);
     c->head_begun = false;
+    c->has_served = true;
     c->wait = CONN_WAITS_NOT; /* the deadline itself stays linked: moving it once, at the next wait,
                                  is enough */
     if (got == HEAD_BAD) {
@@ -594,9 +597,12 @@ void conn_drain_all(struct worker *w)
     struct conn *next;
     for (struct conn *c = w->conns; c != NULL; c = next) {
         next = c->next;
-        if (c->exchange == NULL && c->rest.len == 0 && !c->is_lingering)
+        c->must_close = true;
+        if (c->exchange != NULL || c->rest.len > 0 || c->is_lingering)
+            continue;
+        if (c->has_served)
             conn_free(c);
         else
-            c->must_close = true;
+            conn_wait(c, CONN_IDLE, DRAIN_GRACE_MS);
     }
 }

@@ -56,6 +56,7 @@ struct conn {
     bool is_in_turn;
     bool is_counted_idle;
     bool is_counted_by_address;
+    bool has_served; /* at least one request */
     bool head_begun; /* head_timeout runs from here */
 };
 

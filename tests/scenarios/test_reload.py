@@ -163,6 +163,18 @@ def test_sigterm_finishes_what_runs_and_accepts_no_more(origin, larder):
     assert l.wait_exit() == 0
 
 
+def test_a_client_that_connected_just_before_the_drain_is_answered(origin, larder):
+    origin.on("/a", reply("page", FRESH))
+    l = larder(origin)
+    fresh = l.client()
+    until(lambda: l.stats()["counters"]["client_open"] == 1, "accepted")
+    l.signal(signal.SIGTERM)
+    until(lambda: refuses(l), "no more connections")
+    r = fresh.get("/a")
+    assert r.body == b"page" and r.get("Connection") == "close" and fresh.ends() == "fin"
+    assert l.wait_exit() == 0
+
+
 def test_what_does_not_end_within_shutdown_timeout_is_cut(origin, larder):
     half = threading.Event()
 
