@@ -51,6 +51,7 @@ struct server {
     struct worker **workers;
     unsigned worker_count;
     struct shared_snapshot *shared; /* in force; main and admin threads, under `lock` */
+    struct config *started;         /* what the items that want a restart run with */
     pthread_mutex_t lock;
     struct admin *admin;
     const char *path; /* NULL when started from options */
@@ -112,7 +113,8 @@ static bool reload(void *arg, struct config_mistakes *m)
         return false;
     }
     c->generation = ++s->generation;
-    *m = config_restart_items(s->shared->config, c);
+    *m = config_restart_items(s->started,
+                              c); /* not with the file read last: it may not be in force whole */
     struct shared_snapshot *old = s->shared;
     s->shared = shared_snapshot_new(c, old->origins);
     struct cache_settings settings = cache_settings_of(c);
@@ -378,6 +380,7 @@ static void stop(struct server *s)
     for (unsigned i = 0; i < s->worker_count; i++)
         worker_join(&s->workers[i]);
     shared_snapshot_unref(&s->shared);
+    config_unref(&s->started);
     cache_free(&s->house.cache);
     address_table_free(&s->house.addresses);
     accesslog_stop(&s->house.log);
@@ -416,6 +419,7 @@ static int serve(struct server *s)
     }
     struct cache_settings settings = cache_settings_of(c);
     s->house.cache = cache_new(&settings);
+    s->started = config_ref(c);
     s->shared = shared_snapshot_new(c, NULL);
     s->workers = xcalloc(s->worker_count, sizeof *s->workers);
     for (unsigned i = 0; i < s->worker_count; i++)

@@ -258,3 +258,12 @@ def test_combined_log(origin, larder):
     l.get("/a", {"User-Agent": "u", "Referer": "http://r/"})
     line = until(lambda: l.log_path.read_text(), "the line")
     assert re.fullmatch(r'127\.0\.0\.1 - - \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\] "GET /a HTTP/1\.1" 200 4 "http://r/" "u"\n', line)
+
+
+def test_what_wants_a_restart_is_said_as_long_as_it_is_so(origin, larder):
+    l = larder(origin, cache={"memory": "64MiB"})
+    change(l, cache={"memory": "96MiB"})
+    for _ in range(2):
+        assert "64MiB stays in force" in str(l.admin("POST", "/reload"))
+    change(l, cache={"memory": "64MiB"})
+    assert "memory" not in str(l.admin("POST", "/reload"))
