@@ -97,6 +97,13 @@ static void add_causes(struct evbuffer *out, const struct admin_context *c,
         add_labelled(out, "malformed_requests_total", "cause", word, f->sum.h1_cause[i]);
 }
 
+static void add_unstored(struct evbuffer *out, const struct admin_figures *f)
+{
+    begin(out, "unstored_total", "counter", "Answers of origins that were not stored, by why.");
+    for (enum storable s = STORABLE_YES + 1; s < STORABLE_COUNT; s++)
+        add_labelled(out, "unstored_total", "why", storable_word(s), f->sum.unstored[s]);
+}
+
 /* ---- the store ------------------------------------------------------------------------------- */
 
 static void add_cache(struct evbuffer *out, const struct admin_figures *f)
@@ -218,6 +225,7 @@ void admin_metrics(const struct admin_context *c, struct evhttp_request *req)
     for (size_t i = 0; i < stat_row_count; i++)
         add_row(out, &f, &stat_rows[i]);
     add_causes(out, c, &f);
+    add_unstored(out, &f);
     add_cache(out, &f);
     add_servers(out, &f);
     add_process(out, &f);

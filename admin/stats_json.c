@@ -55,6 +55,14 @@ static json_t *malformed_of(const struct admin_context *c, const struct admin_fi
     return causes;
 }
 
+static json_t *unstored_of(const struct admin_figures *f)
+{
+    json_t *why = json_object();
+    for (enum storable s = STORABLE_YES + 1; s < STORABLE_COUNT; s++)
+        set_number(why, storable_word(s), f->sum.unstored[s]);
+    return why;
+}
+
 static json_t *memory_of(const struct admin_figures *f)
 {
     json_t *memory = json_object();
@@ -213,6 +221,7 @@ void admin_stats_json(const struct admin_context *c, struct evhttp_request *req)
     json_object_set_new(all, "fills", fills_of(&f.sum));
     json_object_set_new(all, "connections", connections_of(&f.sum));
     json_object_set_new(all, "malformed", malformed_of(c, &f));
+    json_object_set_new(all, "unstored", unstored_of(&f));
     uint64_t us = 0, count = 0;
     for (size_t i = 0; i < f.server_count; i++) {
         us += f.servers[i].head_us_sum;

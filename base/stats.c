@@ -67,5 +67,6 @@ void stats_sum_all(struct stats_sum *sum)
         add_array(sum->reason, s->reason, REASON_COUNT);
         add_array(sum->status_class, s->status_class, STATUS_CLASSES);
         add_array(sum->h1_cause, s->h1_cause, STATS_CAUSES);
+        add_array(sum->unstored, s->unstored, STATS_UNSTORED);
     }
 }

@@ -41,6 +41,14 @@ enum stat_unit { STAT_COUNT, STAT_BYTES, STAT_MICROSECONDS };
     X(fill_outrun,            COUNTER, COUNT,        "Fills delivered but not kept: a purge or a newer object came first.") \
     X(fills_live,             GAUGE,   COUNT,        "Fills under way.")                                              \
     X(followers_live,         GAUGE,   COUNT,        "Requests that follow a fill now.")                              \
+    X(refresh_started,        COUNTER, COUNT,        "Refreshes begun behind the clients (stale-while-revalidate).")  \
+    X(refresh_done,           COUNTER, COUNT,        "Of these, the ones that ended with a fresh object.")            \
+    X(refresh_failed,         COUNTER, COUNT,        "Of these, the ones that came to nothing; the next waits a while.") \
+    X(stale_served,           COUNTER, COUNT,        "Answers past their lifetime given because the origin was in trouble.") \
+    X(parts_stored,           COUNTER, COUNT,        "Parts (206) stored.")                                           \
+    X(parts_joined,           COUNTER, COUNT,        "Parts joined with ones that were stored.")                      \
+    X(slices_fetched,         COUNTER, COUNT,        "Slices of large answers fetched.")                              \
+    X(slices_healed,          COUNTER, COUNT,        "Slices dropped because the origin's file had changed.")         \
     X(invalidated,            COUNTER, COUNT,        "Objects dropped because an unsafe method changed them.")        \
     X(purged,                 COUNTER, COUNT,        "Objects dropped by purges.")                                    \
     X(purges,                 COUNTER, COUNT,        "Purges asked for.")                                             \
@@ -63,6 +71,7 @@ enum stat_unit { STAT_COUNT, STAT_BYTES, STAT_MICROSECONDS };
 
 enum { STATUS_CLASSES = 6 };   /* 1xx .. 5xx at 1 .. 5 */
 enum { STATS_CAUSES = 32 };    /* room for proxy/h1.h's causes, which this floor does not know */
+enum { STATS_UNSTORED = 16 };  /* room for cache/decide.h's enum storable */
 
 struct stats {
 #define X(name, kind, unit, help) _Atomic int64_t name;
@@ -72,6 +81,7 @@ struct stats {
     _Atomic int64_t reason[REASON_COUNT];
     _Atomic int64_t status_class[STATUS_CLASSES];
     _Atomic int64_t h1_cause[STATS_CAUSES];
+    _Atomic int64_t unstored[STATS_UNSTORED]; /* answers from origins that were not stored, by why; [0] stays 0 */
     struct stats *next;   /* registry only */
     const char *thread;   /* "worker 0", "admin" */
 };
@@ -85,6 +95,7 @@ struct stats_sum {
     int64_t reason[REASON_COUNT];
     int64_t status_class[STATUS_CLASSES];
     int64_t h1_cause[STATS_CAUSES];
+    int64_t unstored[STATS_UNSTORED];
 };
 
 /* By the owner only: no locked instruction. */

@@ -13,7 +13,7 @@
     X(STALE,       "stale",       "Answered from the store past its freshness lifetime.")                \
     X(MISS,        "miss",        "Fetched from the origin; a fill was begun.")                          \
     X(COLLAPSED,   "collapsed",   "Followed a fill that another request had begun.")                     \
-    X(PASS,        "pass",        "Sent through to the origin; nothing looked up or stored.")            \
+    X(PASS,        "pass",        "Sent through to the origin and back; nothing was stored.")           \
     X(LOCAL,       "local",       "Answered by Larder itself (redirect, 417, OPTIONS *).")               \
     X(REFUSED,     "refused",     "The client's request was refused (malformed, too large, too many).") \
     X(FAULT,       "fault",       "The origin could not give a whole answer; an error was sent or the connection cut.") \
@@ -30,14 +30,25 @@ enum outcome {
 #define REASONS(X)                                                                                        \
     X(FRESH,             "fresh",            "",         "a fresh object is stored")                       \
     X(VALIDATED,         "validated",        "stale",    "the stored object was stale; the origin answered 304") \
-    X(NOT_STORED,        "not-stored",       "uri-miss", "nothing is stored under this key")               \
+    X(REFRESHING,        "refreshing",       "",         "stale, within stale-while-revalidate: a refresh runs behind it") \
+    X(PAUSED,            "refresh-failed",   "",         "stale; the last try to refresh it failed, and the pause after that is not over") \
+    X(CLIENT_TAKES_STALE, "max-stale",       "",         "stale, and the client's max-stale takes it")     \
+    X(ABSENT,            "absent",           "uri-miss", "nothing is stored under this key")               \
+    X(OUTDATED,          "purged",           "stale",    "the stored object was made stale by a soft purge") \
+    X(ONLY_IF_CACHED,    "only-if-cached",   "",         "the client wants nothing but a stored answer, and there is none") \
     X(OTHER_VARIANT,     "other-variant",    "vary-miss", "only other variants are stored (Vary)")         \
     X(EXPIRED,           "expired",          "stale",    "the stored object is past its freshness lifetime") \
     X(MUST_ASK,          "must-ask",         "stale",    "the stored object says no-cache")                \
     X(CLIENT_ASKED,      "client-asked",     "request",  "the client's Cache-Control asks for a newer answer") \
     X(METHOD,            "method",           "method",   "the method is not one that a cache answers")     \
     X(UNCACHEABLE,       "uncacheable",      "uri-miss", "the last answer for this key could not be shared") \
-    X(BYPASS,            "bypass",           "bypass",   "the configuration says not to look it up")       \
+    X(BYPASS,            "bypass",           "bypass",   "a rule says not to look it up")                  \
+    X(BODY,              "request-body",     "bypass",   "a GET with a body may have another answer")      \
+    X(PRECONDITION,      "precondition",     "bypass",   "If-Match and If-Unmodified-Since are the origin's to judge") \
+    X(RULE,              "rule",             "",         "a rule answers this: redirect, answer or deny")  \
+    X(RULE_BROKEN,       "rule-broken",      "",         "a rule's edits gave no valid request")           \
+    X(PURGE_ASKED,       "purge-asked",      "",         "a PURGE request")                                \
+    X(QUEUE_FULL,        "collapse-max",     "uri-miss", "cache.collapse_max requests wait for this fill already") \
     X(FILE,              "file",             "bypass",   "sent from a file too large to store")            \
     X(ANSWERED,          "answered",         "",         "Larder answers this itself")                     \
     X(BAD_REQUEST,       "bad-request",      "",         "the request is malformed")                       \
@@ -55,6 +66,7 @@ enum outcome {
     X(ORIGIN_CLOSED,     "origin-closed",    "uri-miss", "the origin closed before it sent a head")        \
     X(ORIGIN_CUT,        "origin-cut",       "uri-miss", "the origin closed in the middle of the body")    \
     X(ORIGIN_MALFORMED,  "origin-malformed", "uri-miss", "the origin's answer is not HTTP/1")              \
+    X(ORIGIN_ERROR,      "origin-error",     "stale",    "the origin answered 500, 502, 503 or 504")       \
     X(ORIGIN_BUSY,       "origin-busy",      "uri-miss", "no descriptor or memory left for a connection")  \
     X(FILL_SLOW,         "fill-slow",        "uri-miss", "another's fill took longer than cache.collapse_timeout")
 

@@ -25,6 +25,7 @@ struct cache_settings {
     uint64_t object_max_bytes; /* 0: an eighth of memory_bytes */
     uint32_t variants_max;     /* per key */
     uint32_t uncacheable_ms;   /* how long a key is remembered as uncacheable */
+    uint32_t collapse_max;     /* readers that may wait for one fill; 0: no bound */
 };
 struct cache *cache_new(const struct cache_settings *settings);
 /* No reader, fill or reference is left. */
@@ -77,6 +78,8 @@ struct object_facts {
     struct validators validators;                /* its etag is copied too */
     struct slice content_encoding, content_type; /* empty when none */
     int64_t length_bytes; /* of the body, -1 when not known yet (chunked, until close) */
+    struct slice tags;    /* cache_tags_make(); each with a NUL behind it; empty: none */
+    struct content_range part; /* status 206: which bytes of the representation; complete -1: unknown */
 };
 /* The facts, for as long as the object is. `length_bytes` is -1 until a body of unknown length is
  * sealed: use cache_object_length. */
@@ -109,6 +112,23 @@ must_check bool cache_object_try_ref(struct cache_object *o);
 struct cache_object *cache_object_ref(struct cache_object *o); /* the caller holds one already */
 void cache_object_unref(struct cache_object **o);
 
+/* What changes about an object that is stored, in one word each; any thread, no lock. */
+
+/* When a soft purge made it stale (monotonic), 0: it did not. Its lifetime counts as over since then, and nothing
+ * forbids to serve it within its stale_… times. */
+int64_t cache_object_outdated_ms(const struct cache_object *o);
+/* The age to judge it by: as cache_age_s(), but never below the lifetime when it was outdated. Seconds past the lifetime
+ * then count from the purge. */
+int32_t cache_object_age_s(const struct cache_object *o, int64_t now_ms);
+/* One refresh behind the clients at a time, over all workers: true for the one who is to begin it. False while one is
+ * under way, or within the pause after one that failed. A claim lapses after a minute. */
+must_check bool cache_object_claim_refresh(struct cache_object *o, int64_t now_ms);
+/* The refresh that was claimed came to nothing: the next one may be begun after a pause, 1 s at first, doubled each time
+ * up to a minute. Also after a failed revalidation that a client waited for. */
+void cache_object_refresh_failed(struct cache_object *o, int64_t now_ms);
+/* Whether the last try failed and its pause is not over: what is stale may be served without asking. */
+bool cache_object_is_paused(const struct cache_object *o, int64_t now_ms);
+
 /* ---- fills ----------------------------------------------------------------------------------- */
 
 /* One who waits for a fill or reads from it. Embedded in the waiter; woken by a post to its
@@ -135,6 +155,7 @@ enum fill_state {
 enum fill_begun {
     FILL_LEAD,   /* *fill is new: the caller fetches. The reader is attached as the leader. */
     FILL_FOLLOW, /* *fill is another's; the reader is attached */
+    FILL_FULL,   /* collapse_max requests wait for it already: nothing is attached, *fill is NULL */
 };
 /* Looks for a fill that would answer this request, or begins one. With `stale` (may be NULL), the
  * fill revalidates that object: the fill takes a reference of its own (cache_fill_stale() is NULL
@@ -148,6 +169,11 @@ enum fill_begun cache_fill_begin(struct cache *c, const struct cache_key *key,
  * (Vary, known since the head came): detach, then cache_fill_begin() again: it will not be given
  * the same fill. */
 bool cache_fill_suits(struct cache_fill *f, const struct headers *request);
+/* The same for a refresh behind the clients: a fill that nobody reads (yet: who misses meanwhile follows it). False: one
+ * is under way already; *fill is NULL. */
+must_check bool cache_fill_begin_behind(struct cache *c, const struct cache_key *key,
+                                        const struct headers *request, struct cache_object *stale,
+                                        struct cache_fill **fill);
 
 enum fill_state cache_fill_state(struct cache_fill *f);
 /* The reason given to cache_fill_fail(). */
@@ -201,6 +227,38 @@ void cache_fill_done(struct cache_fill **f);
 /* All variants under this key; a fill under way is delivered but not stored. How many objects went.
  * Any thread. */
 unsigned cache_purge_key(struct cache *c, const struct cache_key *key);
+
+enum purge_what {
+    PURGE_URL,    /* `text` is a key: that key, and every key with the same URL and other fields or cookies in it */
+    PURGE_PREFIX, /* `text` is a key's beginning: "site NUL host[:port]/path…" */
+    PURGE_HOST,   /* `text` is "host" or "host:port" (without: every port), whatever the site */
+    PURGE_GLOB,   /* `text` is a pattern for "host[:port]/path[?query]": '*' is anything but '/', '**' anything, '?' stands
+                     for itself, '\\' takes the next character as it is */
+    PURGE_TAG,    /* `text` is a tag */
+    PURGE_EVERYTHING,
+};
+enum purge_how { PURGE_HARD, PURGE_SOFT, PURGE_DRY };
+struct cache_purge {
+    enum purge_what what;
+    enum purge_how how;
+    struct slice text;
+};
+struct cache_purged {
+    uint64_t objects; /* went, or were made stale, or would have been; variants count one by one */
+    uint64_t keys;
+    uint64_t bytes;   /* of bodies and heads */
+    uint64_t fills;   /* under way, whose result will not be stored */
+};
+/* Any thread. Costs what it finds (a glob: what its literal beginning finds), in slices, so that no lock is held for long;
+ * what is published meanwhile by a fill that began before is caught, what began later stays. */
+void cache_purge(struct cache *c, const struct cache_purge *p, int64_t now_ms, struct cache_purged *out);
+/* For `larder purge` and configuration checks: false and a sentence when it is no pattern. */
+must_check bool cache_glob_check(struct slice pattern, const char **why);
+bool cache_glob_matches(struct slice pattern, struct slice text);
+
+/* What is stored under a key and all keys of the same URL, for explain: within a read section. */
+typedef void cache_visit_f(void *arg, struct cache_object *o);
+void cache_visit_url(struct cache *c, const struct cache_key *key, cache_visit_f *visit, void *arg);
 /* One object, if it is still the one stored. */
 void cache_drop(struct cache *c, struct cache_object *o);
 
@@ -214,6 +272,7 @@ struct cache_usage {
     uint64_t variants; /* of these, the ones that Vary tells apart */
     uint64_t fills, evicted, evicted_bytes, uncacheable_known;
     uint64_t variant_cap_hits;
+    uint64_t tags; /* different ones that stored objects have */
 };
 void cache_usage_read(struct cache *c, struct cache_usage *out);
 #endif

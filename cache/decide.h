@@ -2,8 +2,13 @@
  * enum out. They never see a socket, a lock or a clock, and are tested as rows of tables (tests/unit/cache).
  *
  *   control.c      Cache-Control of a request or response, read once into numbers and flags
+ *   targeted.c     CDN-Cache-Control and its like (RFC 9213), Surrogate-Control
  *   freshness.c    how long a response is fresh, how old it is (RFC 9111 4.2)
- *   storable.c     may this response be stored, and may this request be looked up (RFC 9111 3)
+ *   stale.c        what may be done with one that is not (RFC 9111 4.2.4, RFC 5861)
+ *   storable.c     may this response be stored (RFC 9111 3)
+ *   tags.c         what an answer is tagged with: Cache-Tag, Surrogate-Key, xkey, Cache-Groups (RFC 9875)
+ *   target.c       which other URLs an unsafe request has changed (RFC 9111 4.4)
+ *   part.c         Content-Range, and parts that make a whole (RFC 9111 3.3, 3.4)
  *   vary.c         selecting fields and the variant a request selects (RFC 9111 4.1)
  *   key.c          the canonical key
  *   conditional.c  If-None-Match, If-Modified-Since against a stored response (RFC 9110 13)
@@ -26,7 +31,9 @@ struct cache_control {
     bool no_store, no_cache, is_private, is_public, must_revalidate, proxy_revalidate, no_transform,
         only_if_cached;
     bool immutable, must_understand;
-    bool has_field_list; /* private="f" or no-cache="f": taken as the unqualified directive here */
+    bool has_field_list;                /* superseded by the two below */
+    bool names_private, names_no_cache; /* private="f", no-cache="f": about those fields alone (RFC 9111 5.2.2.4,
+                                           5.2.2.7): cache_control_names() */
     bool has_malformed;  /* something in it does not read as a directive or number: taken as
                             restrictively as it can be (control.c) */
     int32_t
@@ -36,6 +43,15 @@ struct cache_control {
     int32_t min_fresh_s; /* requests */
     int32_t stale_while_revalidate_s, stale_if_error_s;
 };
+enum control_source { CONTROL_FROM_NOTHING, CONTROL_FROM_TARGETED, CONTROL_FROM_SURROGATE, CONTROL_FROM_CACHE_CONTROL };
+/* The field that counts for this cache: the first of `targeted` (names, NULL-terminated, in the order of preference)
+ * that is there and reads as a structured dictionary (RFC 9213 2.2); then Surrogate-Control; then Cache-Control. An
+ * empty or malformed targeted field is as if absent. Expires counts only with CONTROL_FROM_CACHE_CONTROL or nothing. */
+void cache_control_read_response(const struct headers *response, const char *const *targeted,
+                                 struct cache_control *out, enum control_source *source,
+                                 const char **field);
+/* Whether private="…" (or no-cache="…") of Cache-Control names this field. */
+bool cache_control_names(const struct headers *response, struct slice field);
 /* All fields of that id together; duplicated directives: the most restrictive wins. */
 void cache_control_read(const struct headers *h, enum header_id id, struct cache_control *out);
 /* A request's: its Cache-Control, or without any, what Pragma: no-cache asks for (RFC 9111 5.4). */
@@ -49,13 +65,23 @@ enum lifetime_source {
     LIFETIME_MAX_AGE,
     LIFETIME_EXPIRES,
     LIFETIME_DEFAULT,
-    LIFETIME_HEURISTIC
+    LIFETIME_HEURISTIC,
+    LIFETIME_RULE /* the operator's, instead of what the origin says */
 };
+/* "s-maxage", "heuristic" … */
+const char *lifetime_word(enum lifetime_source s);
 
 struct freshness_policy { /* from the snapshot */
     bool has_heuristic;
     int32_t heuristic_max_s;
     int32_t default_ttl_s; /* for this status; CONTROL_NONE when the operator set none */
+    int32_t ttl_s;         /* instead of the origin's; CONTROL_NONE */
+    bool ignores_origin;   /* Expires, Cache-Control count as absent (`control` is then empty, too) */
+    bool expires_counts;   /* false when a targeted field spoke (RFC 9213 2.2) */
+    /* for answers that do not say themselves; 0 is none */
+    int32_t stale_while_revalidate_s, stale_if_error_s, stale_if_unreachable_s;
+    int32_t keep_s;        /* CONTROL_MAX_S: as long as there is room */
+    bool overrides_revalidate; /* a rule's own stale_… count against must-revalidate: the operator said so, loudly */
 };
 
 struct freshness {         /* fixed when the response came */
@@ -64,6 +90,10 @@ struct freshness {         /* fixed when the response came */
     enum lifetime_source source;
     bool must_ask;        /* no-cache: never without validation */
     bool must_revalidate; /* must-revalidate, proxy-revalidate or s-maxage: no stale answers */
+    /* the clocks after the lifetime, in seconds from its end */
+    int32_t stale_while_revalidate_s, stale_if_error_s, stale_if_unreachable_s, keep_s;
+    /* how initial_age_s came about, for those who ask: the larger of apparent and (age + delay) */
+    int32_t apparent_age_s, age_value_s, delay_s;
 };
 
 struct response_times {
@@ -83,6 +113,18 @@ enum fresh_verdict { FRESH_YES, FRESH_EXPIRED, FRESH_MUST_ASK, FRESH_CLIENT_ASKE
 enum fresh_verdict cache_is_fresh(const struct freshness *f, int32_t age_s,
                                   const struct cache_control *request);
 
+/* ---- stale.c --------------------------------------------------------------------------------- */
+
+/* All for an object that cache_is_fresh() found expired, `age_s` old. must_ask and must_revalidate forbid all three. */
+bool cache_may_refresh_behind(const struct freshness *f, int32_t age_s); /* stale-while-revalidate */
+enum stale_cause { STALE_UNREACHABLE, STALE_ERROR }; /* no answer at all; an answer that says 500, 502, 503 or 504 */
+/* `request` (NULL when not honoured): a client's own stale-if-error counts too (RFC 5861 4). */
+bool cache_may_serve_broken(const struct freshness *f, int32_t age_s, enum stale_cause why,
+                            const struct cache_control *request);
+bool cache_status_is_error(uint16_t status); /* 500, 502, 503, 504 (RFC 5861 4) */
+/* Whether it may still be asked about; else it counts as not stored. */
+bool cache_is_kept(const struct freshness *f, int32_t age_s);
+
 /* ---- storable.c ------------------------------------------------------------------------------ */
 
 enum storable {
@@ -97,8 +139,14 @@ enum storable {
                              with */
     STORABLE_VARY_ALL,    /* Vary: * */
     STORABLE_METHOD,
+    STORABLE_PART,   /* a 206 that cannot be used: no strong validator, or a Content-Range that does not fit */
+    STORABLE_RULE,   /* a rule says no_store or bypass */
+    STORABLE_TOO_LARGE, /* the event path's: above cache.max_object */
+    STORABLE_COUNT
 };
 const char *storable_word(enum storable s);
+/* A sentence: "the answer sets a cookie". */
+const char *storable_text(enum storable s);
 
 struct storable_facts {
     const struct headers *request, *response;
@@ -107,6 +155,8 @@ struct storable_facts {
     const struct freshness *freshness;
     uint16_t status;
     bool is_get; /* only answers to GET are stored here */
+    bool shares_set_cookie; /* cache.unsafe_share_set_cookie: stored when the lifetime is explicit */
+    bool ignores_set_cookie, ignores_authorization, ignores_vary; /* by rule */
 };
 enum storable cache_is_storable(const struct storable_facts *f);
 /* Whether this status may be given heuristic freshness (RFC 9110 15.1). */
@@ -143,6 +193,34 @@ unsigned cache_codings_accepted(const struct headers *request);
  * although the response varied on Accept-Encoding. */
 bool cache_coding_is_acceptable(struct slice content_encoding, const struct headers *request);
 
+/* ---- tags.c ---------------------------------------------------------------------------------- */
+
+enum { TAGS_MAX = 256, TAGS_BYTES_MAX = 16 << 10 }; /* of one object; more are left out, and counted by the caller */
+/* Cache-Tag (commas), Surrogate-Key (spaces), xkey (both), each tag once, each with a NUL behind it, those of `more`
+ * (same form) first. Cache-Groups (RFC 9875: a structured list of strings) become tags with '\1', the origin ("host" or
+ * "host:port") and '\1' before the name, so that no tag of another kind is one. */
+struct slice cache_tags_make(struct arena *a, const struct headers *response, struct slice origin, struct slice more);
+/* Cache-Group-Invalidation of an answer to an unsafe request, in the same form. */
+struct slice cache_groups_invalidated(struct arena *a, const struct headers *response, struct slice origin);
+/* Takes the next tag off `*rest`. */
+bool cache_tags_next(struct slice *rest, struct slice *tag);
+bool cache_is_tag_field(struct slice name); /* Cache-Tag, Surrogate-Key, xkey: not for clients */
+
+/* ---- target.c -------------------------------------------------------------------------------- */
+
+struct target_base {
+    struct slice scheme, host; /* canonical */
+    uint16_t port;             /* 0: none or the scheme's default */
+    struct slice path;
+};
+/* Resolves a Location or Content-Location (RFC 3986 5) against the request's URL. False when it does not read as a URL,
+ * or is of another origin (scheme, host or port differ): it is then none of this request's business. Slices in `a`. */
+bool cache_target_resolve(struct arena *a, const struct target_base *base, struct slice reference,
+                          struct slice *path, struct slice *query);
+/* RFC 9110 9.3.3: an answer to POST with explicit freshness and a Content-Location that is the request's own URL. */
+bool cache_post_is_get(const struct target_base *base, struct slice query, const struct headers *response,
+                       uint16_t status, struct arena *a);
+
 /* ---- key.c ----------------------------------------------------------------------------------- */
 
 struct key_parts {
@@ -151,8 +229,10 @@ struct key_parts {
     uint16_t port;      /* 0 when none or the scheme's default */
     struct slice path;  /* as the origin will get it */
     struct slice query; /* ptr NULL: no '?' */
+    bool ignores_case;  /* the path is written in lower case */
+    struct slice extra; /* fields and cookies of the rules, "name=value" NUL …; empty: none */
 };
-/* Writes site, NUL, host[:port], path, [?query] to `out`, nothing between host and path; the
+/* Writes site, NUL, host[:port], path, [?query], and with an extra NUL, extra, to `out`, nothing between host and path; the
  * length, or 0 when it does not fit or the path does not begin with '/'. No allocation; on the hit
  * path. */
 size_t cache_key_write(const struct key_parts *parts, char *out, size_t capacity);
@@ -200,4 +280,21 @@ struct ranges {
  * Last-Modified is strong enough. */
 enum range_verdict cache_ranges(const struct headers *request, const struct validators *v,
                                 uint64_t length, int64_t now_wall_s, struct ranges *out);
+
+/* ---- part.c ---------------------------------------------------------------------------------- */
+
+struct content_range {
+    uint64_t first, last; /* inclusive */
+    int64_t complete;     /* -1: "*" */
+};
+/* False when absent, repeated, not bytes, or not consistent. */
+bool cache_content_range_read(const struct headers *response, struct content_range *out);
+/* Whether two answers are parts of the same representation: equal strong ETags; without any, equal Last-Modified that
+ * are strong by their Dates (RFC 9110 8.8.2.2). */
+bool cache_validators_strongly_equal(const struct validators *a, const struct validators *b);
+/* What the two together cover. False when there is a gap between them, or the complete lengths differ. */
+bool cache_parts_join(const struct content_range *a, const struct content_range *b, struct content_range *out);
+/* The one range of bytes that a request asks for, against a representation whose complete length may be unknown (-1):
+ * false when it has none, several, or one that cannot be resolved. */
+bool cache_range_of(const struct headers *request, int64_t complete, struct content_range *out);
 #endif

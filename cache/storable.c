@@ -14,6 +14,10 @@ const char *storable_word(enum storable s)
     case STORABLE_NO_LIFETIME: return "no-lifetime";
     case STORABLE_VARY_ALL: return "vary-all";
     case STORABLE_METHOD: return "method";
+    case STORABLE_PART: return "part";
+    case STORABLE_RULE: return "rule";
+    case STORABLE_TOO_LARGE: return "too-large";
+    case STORABLE_COUNT: break;
     }
     UNREACHABLE();
 }

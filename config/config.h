@@ -50,10 +50,19 @@ struct config_ttl {
     uint32_t ttl_s;
 };
 
+struct config_rule;
+struct config_rule_test;
+
 struct config_site {
     char **hosts; /* NULL-terminated: "www.example.com", "*.example.com", "*"; lower case, no port */
     struct config_origin *origin; /* points into the snapshot */
     char *name;   /* its first host: what the key and the stats call it */
+    struct config_rule *rules; /* rules.h: those of its presets, then its own */
+    size_t rule_count;
+    char **presets;            /* sites.*.presets: NULL-terminated */
+    size_t preset_count;
+    struct config_rule_test *tests; /* rules_internal.h */
+    size_t test_count;
 };
 
 struct config {
@@ -76,6 +85,20 @@ struct config {
     uint32_t variants_max;        /* cache.max_variants per key  default 32 */
     uint32_t uncacheable_ms;      /* cache.remember_uncacheable  default 10s */
     uint32_t collapse_timeout_ms; /* cache.collapse_timeout: longest wait for another's fill  default 30s */
+    uint32_t collapse_max;        /* cache.collapse_max: requests that wait for one fill; more fetch for themselves  default 10000 */
+    uint32_t stale_while_revalidate_s; /* cache.stale_while_revalidate: for answers that do not say  default 0s */
+    uint32_t stale_if_error_s;    /* cache.stale_if_error: the same, for errors and unreachable origins  default 0s */
+    uint32_t stale_if_unreachable_s; /* cache.stale_if_unreachable: the same, for no answer at all (RFC 9111 4.2.4)  default 1d */
+    uint32_t keep_s;              /* cache.keep: how long past all that an object is kept to be asked about  unlimited (0 here) */
+    bool shares_set_cookie;       /* cache.unsafe_share_set_cookie  default false */
+    char **targeted;              /* cache.targeted_fields  default CDN-Cache-Control; NULL-terminated too */
+    size_t targeted_count;
+    bool sends_tags;              /* cache.send_tags: Cache-Tag, Surrogate-Key, xkey go on to clients  default false */
+    uint64_t range_whole_bytes;   /* cache.range_whole: a range of an answer up to this long is fetched whole and cut  default 8MiB */
+    uint64_t slice_bytes;         /* cache.slice: larger ones are fetched and kept in slices of this size; 0 here = off: the range goes through  default 1MiB */
+    bool tells_key;               /* cache.tell_key: Cache-Status says the key to clients of cache.purge_from… never by default  default false */
+    char **purge_from;            /* cache.purge_from: networks that may use the PURGE method; none by default; NULL-terminated too */
+    size_t purge_from_count;
     /* clients, live */
     uint32_t head_timeout_ms;     /* clients.head_timeout  default 10s, absolute, from the first byte */
     uint32_t body_timeout_ms;     /* clients.body_timeout  default 30s without progress */

@@ -30,6 +30,7 @@ enum config_type {
     CONFIG_FILE_NAMES,
     CONFIG_NETWORKS,
     CONFIG_HOSTS,
+    CONFIG_FIELD_NAMES, /* of header fields */
     /* mappings and lists of their own kind */
     CONFIG_TTLS,
     CONFIG_SWITCH, /* `off`, or a mapping of the items below it */

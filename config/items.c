@@ -77,6 +77,42 @@ const struct config_item config_items[] = {
     { "cache.collapse_timeout", CONFIG_MS, AT(collapse_timeout_ms), TIMEOUT,
       .initial = "30s", .reload = LIVE,
       .help = "The longest that a request waits for another's fill before it fetches for itself." },
+    { "cache.collapse_max", CONFIG_COUNT, AT(collapse_max), .min = 1, .max = 10000000, .unit = "requests",
+      .initial = "10000", .reload = LIVE,
+      .help = "Requests that wait for one fill; more are fetched for themselves." },
+    { "cache.stale_while_revalidate", CONFIG_S, AT(stale_while_revalidate_s), .min = 0, .max = YEAR_S,
+      .initial = "0s", .reload = LIVE,
+      .help = "How long past its lifetime an object is still served while it is refreshed behind it, for answers that do not say (RFC 5861)." },
+    { "cache.stale_if_error", CONFIG_S, AT(stale_if_error_s), .min = 0, .max = YEAR_S,
+      .initial = "0s", .reload = LIVE,
+      .help = "How long past its lifetime an object is served when the origin answers 500, 502, 503 or 504, or not at all, for answers that do not say (RFC 5861)." },
+    { "cache.stale_if_unreachable", CONFIG_S, AT(stale_if_unreachable_s), .min = 0, .max = YEAR_S,
+      .initial = "1d", .reload = LIVE,
+      .help = "The same when the origin gives no answer at all, which needs nobody's leave (RFC 9111, 4.2.4); must-revalidate still forbids it." },
+    { "cache.keep", CONFIG_S, AT(keep_s), .min = 1, .max = YEAR_S, .zero = "unlimited",
+      .initial = "unlimited", .reload = LIVE,
+      .help = "How long past all that an object is kept so that the origin can be asked whether it still holds; unlimited is as long as there is room." },
+    { "cache.unsafe_share_set_cookie", CONFIG_BOOL, AT(shares_set_cookie),
+      .initial = "false", .reload = LIVE,
+      .help = "Whether an answer with Set-Cookie and explicit freshness is stored and its cookie given to everybody: one visitor's session may end at another's." },
+    { "cache.targeted_fields", CONFIG_FIELD_NAMES, LIST(targeted, targeted_count),
+      .initial = "CDN-Cache-Control", .reload = LIVE,
+      .help = "Fields that speak to this cache before Cache-Control does, the first that is there counts (RFC 9213)." },
+    { "cache.send_tags", CONFIG_BOOL, AT(sends_tags),
+      .initial = "false", .reload = LIVE,
+      .help = "Whether clients see Cache-Tag, Surrogate-Key and xkey." },
+    { "cache.range_whole", CONFIG_BYTES, AT(range_whole_bytes), .min = 0, .max = TiB(4),
+      .initial = "8MiB", .reload = LIVE,
+      .help = "A part of an answer up to this long is asked for by fetching the whole, of which the part is cut." },
+    { "cache.slice", CONFIG_BYTES, AT(slice_bytes), .min = KiB(64), .max = GiB(1), .zero = "off",
+      .initial = "1MiB", .reload = LIVE,
+      .help = "Parts of longer answers are fetched and kept in slices of this size; off passes the client's range through." },
+    { "cache.tell_key", CONFIG_BOOL, AT(tells_key),
+      .initial = "false", .reload = LIVE,
+      .help = "Whether Cache-Status tells clients the key." },
+    { "cache.purge_from", CONFIG_NETWORKS, LIST(purge_from, purge_from_count),
+      .initial = "", .shown_initial = "[]", .reload = LIVE,
+      .help = "Networks whose clients may use the PURGE method on the public side; nobody else may." },
 
     { "clients.head_timeout", CONFIG_MS, AT(head_timeout_ms), TIMEOUT,
       .initial = "10s", .reload = LIVE,
@@ -201,6 +237,7 @@ bool config_type_is_list(enum config_type type)
     case CONFIG_SERVERS:
     case CONFIG_FILE_NAMES:
     case CONFIG_NETWORKS:
+    case CONFIG_FIELD_NAMES:
     case CONFIG_HOSTS: return true;
     default:
         return false; /* few of many: the others hold one value or are read by their own kind */
@@ -255,6 +292,7 @@ void config_item_print_allowed(const struct config_item *item, FILE *out)
     case CONFIG_FILE_NAMES: fputs("a file name", out); return;
     case CONFIG_NETWORKS: fputs("a network such as 10.0.0.0/8", out); return;
     case CONFIG_HOSTS: fputs("a host name, *.DOMAIN or *", out); return;
+    case CONFIG_FIELD_NAMES: fputs("the name of a header field", out); return;
     case CONFIG_SWITCH: fputs("on, off or a mapping of its items", out); return;
     case CONFIG_ORIGINS: fputs("a mapping of a name to an origin", out); return;
     case CONFIG_SITES: fputs("a list of { hosts, origin }", out); return;

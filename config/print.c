@@ -153,6 +153,7 @@ bool config_item_print_value(const struct config_item *item, const void *base, F
     case CONFIG_ADDRESSES:
     case CONFIG_SERVERS: print_addresses(item, base, out); return true;
     case CONFIG_FILE_NAMES:
+    case CONFIG_FIELD_NAMES:
     case CONFIG_NETWORKS:
     case CONFIG_HOSTS: print_strings(load_pointer(field), out); return true;
     case CONFIG_TTLS: print_ttls(item, base, out); return true;

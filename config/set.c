@@ -222,12 +222,27 @@ static bool read_file_name(struct arena *a, struct slice text, char **name, cons
     return true;
 }
 
+static bool read_field_name(struct arena *a, struct slice text, char **name, const char **why)
+{
+    static const char marks[] = "!#$%&'*+-.^_`|~";
+    bool is_token = text.len > 0;
+    for (size_t i = 0; i < text.len && is_token; i++) {
+        char c = ascii_lower(text.ptr[i]);
+        is_token = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+                   (c != '\0' && strchr(marks, c) != NULL);
+    }
+    *why = "is not the name of a header field (RFC 9110, 5.1)";
+    *name = arena_string(a, text);
+    return is_token;
+}
+
 static bool read_string(const struct setting *s, struct slice text, char **string, const char **why)
 {
     switch (s->item->type) {
     case CONFIG_FILE_NAMES: return read_file_name(s->l->arena, text, string, why);
     case CONFIG_NETWORKS: return config_parse_network(s->l->arena, text, string, why);
     case CONFIG_HOSTS: return config_parse_site_host(s->l->arena, text, string, why);
+    case CONFIG_FIELD_NAMES: return read_field_name(s->l->arena, text, string, why);
     default: UNREACHABLE();
     }
 }
@@ -326,6 +341,7 @@ static void set_field(const struct setting *s)
     case CONFIG_SERVERS: set_addresses(s); return;
     case CONFIG_FILE_NAMES:
     case CONFIG_NETWORKS:
+    case CONFIG_FIELD_NAMES:
     case CONFIG_HOSTS: set_strings(s); return;
     case CONFIG_TTLS: set_ttls(s); return;
     case CONFIG_ORIGIN_NAME: return; /* the place holds the name until all origins are known */

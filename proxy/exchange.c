@@ -522,7 +522,7 @@ static enum next step_lookup(struct exchange *x)
         break;
     }
     case CACHE_OTHER_VARIANT: x->reason = REASON_OTHER_VARIANT; break;
-    case CACHE_MISS: x->reason = REASON_NOT_STORED; break;
+    case CACHE_MISS: x->reason = REASON_ABSENT; break;
     }
     exchange_leave_read_section(x);
     if (!x->owns_object)

@@ -13,7 +13,7 @@
 #include "proxy/accesslog.h"
 #include "proxy/h1.h"
 #include "proxy/origin.h"
-#include "proxy/peer.h"
+#include "base/peer.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
-/* proxy/peer.c: see peer.h. */
-#include "proxy/peer.h"
+/* base/peer.c: see peer.h. */
+#include "base/peer.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

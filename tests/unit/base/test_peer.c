@@ -1,5 +1,5 @@
 /* Addresses as text, and the networks that hold them. */
-#include "proxy/peer.h"
+#include "base/peer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
-/* proxy/peer.h: addresses of clients: compact, comparable, as text. Pure; any thread. */
-#ifndef PROXY_PEER_H
-#define PROXY_PEER_H
+/* base/peer.h: addresses of clients: compact, comparable, as text. Pure; any thread. */
+#ifndef BASE_PEER_H
+#define BASE_PEER_H
 #include "base/base.h"
 
 struct sockaddr;
