@@ -7,7 +7,9 @@
 #define ADMIN_ADMIN_H
 #include "cache/cache.h"
 #include "config/config.h"
+
 #include <stdio.h>
+#include <sys/socket.h>
 
 struct admin_server_state {      /* one server of one origin, summed over workers */
     const char *origin, *server; /* "app", "http://10.0.0.5:8080" */
@@ -18,6 +20,44 @@ struct admin_server_state {      /* one server of one origin, summed over worker
     uint64_t head_us_sum, head_count; /* time to the head */
     int64_t last_fault_wall_s;        /* 0: none */
 };
+
+/* One request as the public side would have it, for explain. Big: on the heap. */
+struct admin_request {
+    struct header storage[HEADERS_MAX];
+    struct headers headers; /* as sent, Host among them */
+    struct slice method, path, query;
+    char host[256]; /* canonical; not terminated */
+    size_t host_length;
+    uint16_t port; /* 0: none, or the default one */
+    bool is_get, is_head, is_purge, has_body;
+    uint64_t body_bytes; /* Content-Length's; 0 when there is none */
+    /* It is answered as soon as its site is known, whatever the site says: OPTIONS *, TRACE, an
+     * unknown Expect. */
+    bool is_answered;
+    /* of the above, and of one that is refused */
+    uint16_t status;
+    enum outcome outcome;
+    enum reason reason;
+    const char *why;
+};
+
+/* A server of an origin, as a fetch would choose it now. */
+struct admin_target {
+    struct sockaddr_storage address;
+    socklen_t length;
+    char name[288]; /* "http://10.0.0.5:8080" */
+    char host[288]; /* its own Host: "10.0.0.5:8080" */
+};
+
+/* The head of an origin's answer. */
+struct admin_response {
+    struct header storage[HEADERS_MAX];
+    struct headers headers;
+    uint16_t status;
+    int64_t length_bytes; /* of the body; -1: not known */
+    const char *why;
+};
+enum admin_read { ADMIN_READ_WHOLE, ADMIN_READ_MORE, ADMIN_READ_BAD };
 
 struct admin_hooks {
     void *arg;
@@ -34,6 +74,19 @@ struct admin_hooks {
      * as a request's. Length or 0 and a sentence in *why. */
     size_t (*key_of_url)(void *arg, struct slice url, struct slice host, char *out, size_t capacity,
                          const char **why);
+    /* How the keys of all URLs begin that begin so: the same, but the site's rules change nothing
+     * of it save the path's case. */
+    size_t (*prefix_of_url)(void *arg, struct slice prefix, struct slice host, char *out,
+                            size_t capacity, const char **why);
+    /* Reads the head of a request just as the public side does. False: it would be refused, with
+     * what is in `out`. Slices point into `head`. */
+    bool (*read_request)(void *arg, const struct config *config, struct slice head,
+                         struct admin_request *out);
+    /* False: no server of this origin has an address. */
+    bool (*choose_server)(void *arg, const struct config_origin *origin, struct admin_target *out);
+    /* As a fetch reads it. Slices point into `bytes`, which begins with the head; 1xx are passed
+     * over. BAD says why. */
+    enum admin_read (*read_response)(void *arg, struct slice bytes, struct admin_response *out);
     const char *(*h1_cause_word)(
         unsigned cause); /* name of stats.h1_cause[cause], NULL past the last */
     unsigned worker_count;
@@ -57,4 +110,5 @@ const char *admin_where(const struct admin *a);
 int admin_command_stat(int argc, char **argv);
 int admin_command_reload(int argc, char **argv);
 int admin_command_purge(int argc, char **argv);
+int admin_command_explain(int argc, char **argv);
 #endif

@@ -2,8 +2,9 @@
  * the admin thread.
  *
  *   server.c   the thread, its listener, its connections      route.c    who may ask for what
- *   actions.c  purge, reload, config                          figures.c  one consistent reading of
- * all counters stats_json.c, metrics.c, status.c                         three ways to show it
+ *   purge.c    purges                                         actions.c  reload, config
+ *   figures.c  one consistent reading of all counters
+ *   stats_json.c, metrics.c, status.c                         three ways to show it
  */
 #ifndef ADMIN_ADMIN_INTERNAL_H
 #define ADMIN_ADMIN_INTERNAL_H
@@ -11,6 +12,7 @@
 #include "base/stats.h"
 
 #include <event2/buffer.h>
+#include <event2/event.h>
 #include <event2/http.h>
 #include <jansson.h>
 
@@ -37,6 +39,7 @@ struct admin_context {
     char *token;      /* NULL: none needed */
     char *bound_host; /* "127.0.0.1"; NULL for a unix socket */
     bool checks_host;
+    struct explain_fetches *fetches; /* origins that explain is asking */
 };
 
 /* Everything that arrives. */
@@ -57,6 +60,12 @@ void admin_metrics(const struct admin_context *c, struct evhttp_request *req);
 void admin_config(const struct admin_context *c, struct evhttp_request *req);
 void admin_purge(const struct admin_context *c, struct evhttp_request *req);
 void admin_reload(const struct admin_context *c, struct evhttp_request *req);
+void admin_explain(const struct admin_context *c, struct evhttp_request *req);
+
+/* Of explain.h: the one begins with the server, the other gives up what is under way before the
+ * server's connections are closed. */
+struct explain_fetches *explain_fetches_new(struct event_base *base);
+void explain_fetches_free(struct explain_fetches **fetches);
 
 /* ---- figures --------------------------------------------------------------------------------- */
 

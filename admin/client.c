@@ -20,6 +20,7 @@ enum {
     EXIT_TROUBLE = 2,
     ANSWER_MS = 5000,
     RELOAD_MS = 60000,
+    PURGE_MS = 60000,
     WATCH_S = 2,
     WATCH_MAX_S = 3600
 };
@@ -32,8 +33,15 @@ static const char reload_usage[] =
     "usage: larder reload [--admin ADDRESS] [--token TOKEN]\n"
     "  a running Larder reads its configuration anew; a wrong one is refused and told\n";
 static const char purge_usage[] =
-    "usage: larder purge URL [--host HOST] [--admin ADDRESS] [--token TOKEN]\n"
-    "  drops what is stored for http://host/path, all variants; or for /path with --host\n";
+    "usage: larder purge [--soft | --dry-run] [--json] WHAT [--admin ADDRESS] [--token TOKEN]\n"
+    "  drops what is stored; --soft makes it stale instead, --dry-run only counts it. WHAT is one "
+    "of\n"
+    "  URL               http://host/path?query, all variants; or /path with --host HOST\n"
+    "  --host HOST       everything of a host; HOST:PORT only what was asked for with that port\n"
+    "  --prefix URL      every URL that begins so\n"
+    "  --glob PATTERN    host/path by pattern: * is anything but /, ** anything\n"
+    "  --tag TAG         what has that tag (Cache-Tag, Surrogate-Key, xkey); or one of several\n"
+    "  --everything\n";
 static const char common_usage[] = "  ADDRESS is admin.listen: 127.0.0.1:6081 when not given, or "
                                    "LARDER_ADMIN in the environment; unix:/path too\n"
                                    "  TOKEN is admin.token, or LARDER_ADMIN_TOKEN in the "
@@ -41,10 +49,11 @@ static const char common_usage[] = "  ADDRESS is admin.listen: 127.0.0.1:6081 wh
 
 struct arguments {
     const char *usage;
-    const char *where, *token, *host, *url;
+    const char *where, *token;
     bool wants_json, wants_watch;
     uint64_t watch_s;
-    bool takes_url, takes_stat; /* which of the above this command has */
+    json_t *purge;   /* what is to be asked for; NULL: the command is another */
+    bool takes_stat; /* --json and --watch */
 };
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -90,6 +99,56 @@ static bool read_watch(struct arguments *a, int argc, char **argv, int *i)
     return true;
 }
 
+/* False: it was given before, or is nothing that JSON can say. */
+static bool set_member(struct arguments *a, const char *name, json_t *value)
+{
+    bool is_new = json_object_get(a->purge, name) == NULL;
+    return json_object_set_new(a->purge, name, value) == 0 && is_new;
+}
+
+static json_t *text_of(const char *text)
+{
+    json_t *value = json_string(text);
+    if (value == NULL)
+        fprintf(stderr, "larder: this is not UTF-8; write other bytes of a URL as %%XX\n");
+    return value;
+}
+
+/* One is a tag, several are tags. */
+static bool add_tag(struct arguments *a, const char *tag)
+{
+    json_t *one = json_object_get(a->purge, "tag"), *tags = json_object_get(a->purge, "tags");
+    if (one == NULL && tags == NULL)
+        return set_member(a, "tag", text_of(tag));
+    if (tags == NULL) {
+        tags = json_pack("[O]", one);
+        json_object_del(a->purge, "tag");
+        (void)set_member(a, "tags", tags);
+    }
+    return json_array_append_new(tags, text_of(tag)) == 0;
+}
+
+static bool read_purge_argument(struct arguments *a, int argc, char **argv, int *i)
+{
+    static const char *const texts[] = { "--host", "--prefix", "--glob" };
+    static const char *const flags[][2] = { { "--soft", "soft" },
+                                            { "--dry-run", "dry_run" },
+                                            { "--everything", "everything" } };
+    const char *arg = argv[*i], *value;
+    int got;
+    for (size_t n = 0; n < ARRAY_COUNT(texts); n++)
+        if ((got = option_value(argc, argv, i, texts[n], &value)) != 0)
+            return got > 0 && set_member(a, texts[n] + 2, text_of(value));
+    if ((got = option_value(argc, argv, i, "--tag", &value)) != 0)
+        return got > 0 && add_tag(a, value);
+    for (size_t n = 0; n < ARRAY_COUNT(flags); n++)
+        if (strcmp(arg, flags[n][0]) == 0)
+            return set_member(a, flags[n][1], json_true());
+    if (strcmp(arg, "--json") == 0)
+        return a->wants_json = true;
+    return arg[0] != '-' && set_member(a, "url", text_of(arg));
+}
+
 static bool read_argument(struct arguments *a, int argc, char **argv, int *i)
 {
     const char *arg = argv[*i];
@@ -97,16 +156,12 @@ static bool read_argument(struct arguments *a, int argc, char **argv, int *i)
     if ((got = option_value(argc, argv, i, "--admin", &a->where)) != 0 ||
         (got = option_value(argc, argv, i, "--token", &a->token)) != 0)
         return got > 0;
-    if (a->takes_url && (got = option_value(argc, argv, i, "--host", &a->host)) != 0)
-        return got > 0;
+    if (a->purge != NULL)
+        return read_purge_argument(a, argc, argv, i);
     if (a->takes_stat && strcmp(arg, "--json") == 0)
         return a->wants_json = true;
     if (a->takes_stat && (strcmp(arg, "--watch") == 0 || strncmp(arg, "--watch=", 8) == 0))
         return read_watch(a, argc, argv, i);
-    if (a->takes_url && arg[0] != '-' && a->url == NULL) {
-        a->url = arg;
-        return true;
-    }
     return false;
 }
 
@@ -131,7 +186,8 @@ static int read_arguments(struct arguments *a, int argc, char **argv)
         a->where = "127.0.0.1:6081";
     if (a->token != NULL && a->token[0] == '\0')
         a->token = NULL;
-    if (!(a->wants_json && a->wants_watch) && (a->url != NULL || !a->takes_url))
+    bool asks_nothing = a->purge != NULL && json_object_size(a->purge) == 0;
+    if (!(a->wants_json && a->wants_watch) && !asks_nothing)
         return -1;
     print_usage(a, stderr);
     return EXIT_TROUBLE;
@@ -290,50 +346,71 @@ int admin_command_reload(int argc, char **argv)
 
 /* ---- purge ----------------------------------------------------------------------------------- */
 
-static int tell_purge(const struct client_answer *answer)
+static json_int_t figure(const json_t *body, const char *name)
+{
+    return json_integer_value(json_object_get(body, name));
+}
+
+static void print_purge(const json_t *body)
+{
+    static const char *const done[][3] = { { "hard", "purged", "will" },
+                                           { "soft", "made stale", "will" },
+                                           { "dry_run", "would be purged", "would" } };
+    const char *how = json_string_value(json_object_get(body, "how"));
+    json_int_t objects = figure(body, "objects"), fills = figure(body, "fills");
+    size_t n = 0;
+    while (n + 1 < ARRAY_COUNT(done) && how != NULL && strcmp(how, done[n][0]) != 0)
+        n++;
+    printf("%lld object%s %s", (long long)objects, objects == 1 ? "" : "s", done[n][1]);
+    if (fills > 0)
+        printf("; %lld fetch%s under way %s not be stored", (long long)fills,
+               fills == 1 ? "" : "es", done[n][2]);
+    putchar('\n');
+}
+
+static int tell_purge(const struct arguments *a, const struct client_answer *answer)
 {
     json_t *body = json_loads(answer->body, 0, NULL);
-    const json_t *purged = json_object_get(body, "purged");
     int status = EXIT_REFUSED;
-    if (json_is_integer(purged)) {
-        json_int_t count = json_integer_value(purged);
-        printf("%lld object%s purged\n", (long long)count, count == 1 ? "" : "s");
-        status = count > 0 ? EXIT_DONE : EXIT_REFUSED;
-    } else {
+    if (!json_is_integer(json_object_get(body, "objects"))) {
         print_refusal(answer);
+    } else {
+        status = answer->status == 200 ? EXIT_DONE : EXIT_REFUSED;
+        if (a->wants_json)
+            fputs(answer->body, stdout);
+        else
+            print_purge(body);
     }
     json_decref(body);
     return status;
 }
 
-int admin_command_purge(int argc, char **argv)
+static int ask_purge(const struct arguments *a)
 {
-    struct arguments a = { .usage = purge_usage, .takes_url = true };
-    int status = read_arguments(&a, argc, argv);
-    if (status >= 0)
-        return status;
-    json_t *what = json_object();
-    bool is_text = json_object_set_new(what, "url", json_string(a.url)) == 0;
-    if (a.host != NULL)
-        is_text &= json_object_set_new(what, "host", json_string(a.host)) == 0;
-    char *body = is_text ? json_dumps(what, JSON_COMPACT) : NULL;
-    json_decref(what);
-    if (body == NULL) {
-        fprintf(stderr, "larder: the URL is not UTF-8; write other bytes as %%XX\n");
-        return EXIT_TROUBLE;
-    }
-    struct client_request r = { .where = a.where,
-                                .token = a.token,
+    char *body = json_dumps(a->purge, JSON_COMPACT);
+    /* one of everything may take seconds */
+    struct client_request r = { .where = a->where,
+                                .token = a->token,
                                 .method = "POST",
                                 .path = "/purge",
                                 .body = body,
-                                .deadline_ms = ANSWER_MS };
+                                .deadline_ms = PURGE_MS };
     struct client_answer answer;
     bool answered = ask(&r, &answer);
     free(body);
     if (!answered)
         return EXIT_TROUBLE;
-    status = tell_purge(&answer);
+    int status = tell_purge(a, &answer);
     free(answer.body);
+    return status;
+}
+
+int admin_command_purge(int argc, char **argv)
+{
+    struct arguments a = { .usage = purge_usage, .purge = json_object() };
+    int status = read_arguments(&a, argc, argv);
+    if (status < 0)
+        status = ask_purge(&a);
+    json_decref(a.purge);
     return status;
 }

@@ -114,6 +114,7 @@ static void add_cache(struct evbuffer *out, const struct admin_figures *f)
         uint64_t value;
     } rows[] = {
         { "cache_objects", "gauge", "Objects stored.", u->objects },
+        { "cache_tags", "gauge", "Different tags that stored objects have.", u->tags },
         { "cache_variants", "gauge",
           "Stored objects that Vary tells apart from others of their key.", u->variants },
         { "cache_budget_bytes", "gauge", "cache.memory.", u->budget_bytes },

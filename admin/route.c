@@ -25,6 +25,8 @@ static const struct route {
     { "/config", false, false, admin_config, "the configuration in force" },
     { "/purge", true, false, admin_purge,
       "POST {\"url\": \"http://host/path\"}: drop it from the store" },
+    { "/explain", true, false, admin_explain,
+      "POST {\"url\": \"http://host/path\"}: why it would be answered as it would be" },
     { "/reload", true, false, admin_reload, "POST: read the configuration anew" },
 };
 

@@ -299,6 +299,8 @@ static void *admin_run(void *arg)
 static void admin_free(struct admin **a)
 {
     struct admin *s = *a;
+    if (s->context.fetches != NULL)
+        explain_fetches_free(&s->context.fetches);
     if (s->http != NULL)
         evhttp_free(s->http); /* lets go of every connection, the listener too */
     if (s->base != NULL)
@@ -355,6 +357,7 @@ static struct admin *admin_new(const struct config *config, const struct admin_h
     a->tick = event_new(a->base, -1, 0, on_tick, a);
     a->stop = event_new(a->base, a->stop_fd, EV_READ, on_stop, a);
     CHECK(a->tick != NULL && a->stop != NULL && event_add(a->stop, NULL) == 0);
+    a->context.fetches = explain_fetches_new(a->base);
     set_up_http(a);
     return a;
 }

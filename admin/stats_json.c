@@ -82,6 +82,7 @@ static json_t *cache_of(const struct admin_figures *f)
     json_t *cache = json_object();
     set_number(cache, "objects", (int64_t)f->cache.objects);
     set_number(cache, "variants", (int64_t)f->cache.variants);
+    set_number(cache, "tags", (int64_t)f->cache.tags);
     set_number(cache, "evicted", (int64_t)f->cache.evicted);
     set_number(cache, "evicted_bytes", (int64_t)f->cache.evicted_bytes);
     set_number(cache, "uncacheable_known", (int64_t)f->cache.uncacheable_known);

@@ -25,6 +25,29 @@ void peer_from(struct peer *p, const struct sockaddr *address)
     }
 }
 
+bool peer_parse(struct slice text, struct peer *p)
+{
+    char host[PEER_TEXT];
+    *p = (struct peer){ 0 };
+    if (text.len > 0 && text.ptr[0] == '[') { /* [v6] or [v6]:port */
+        size_t end = slice_find(text, ']');
+        if (end == text.len)
+            return false;
+        text = (struct slice){ text.ptr + 1, end - 1 };
+    } else if (slice_find(text, ':') < text.len && slice_find(text, '.') < slice_find(text, ':')) {
+        text.len = slice_find(text, ':'); /* v4:port */
+    }
+    if (text.len == 0 || text.len >= sizeof host || slice_find(text, '\0') < text.len)
+        return false;
+    memcpy(host, text.ptr, text.len);
+    host[text.len] = '\0';
+    if (inet_pton(AF_INET, host, p->bytes + 12) == 1) {
+        memcpy(p->bytes, v4_prefix, sizeof v4_prefix);
+        return true;
+    }
+    return inet_pton(AF_INET6, host, p->bytes) == 1;
+}
+
 bool peer_is_v6(const struct peer *p)
 {
     return !p->is_unix && memcmp(p->bytes, v4_prefix, sizeof v4_prefix) != 0;

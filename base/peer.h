@@ -12,6 +12,9 @@ struct peer {
     bool is_unix;
 };
 void peer_from(struct peer *p, const struct sockaddr *address);
+/* "192.0.2.1", "2001:db8::1", with brackets and a port or without, as X-Forwarded-For has them. False when it is none;
+ * the port is not kept. */
+must_check bool peer_parse(struct slice text, struct peer *p);
 /* "192.0.2.1", "2001:db8::1" or "unix:"; the length. */
 size_t peer_text(const struct peer *p, char out[PEER_TEXT]);
 bool peer_is_v6(const struct peer *p);

@@ -40,6 +40,16 @@ enum outcome {
     X(EXPIRED,           "expired",          "stale",    "the stored object is past its freshness lifetime") \
     X(MUST_ASK,          "must-ask",         "stale",    "the stored object says no-cache")                \
     X(CLIENT_ASKED,      "client-asked",     "request",  "the client's Cache-Control asks for a newer answer") \
+    X(NO_STORE,          "no-store",         "uri-miss", "the answer (or the honoured request) says no-store") \
+    X(PRIVATE,           "private",          "uri-miss", "the answer says private")                        \
+    X(AUTHORIZATION,     "authorization",    "uri-miss", "the request has Authorization, and the answer does not say that it may be shared") \
+    X(SET_COOKIE,        "set-cookie",       "uri-miss", "the answer sets a cookie")                       \
+    X(STATUS,            "status",           "uri-miss", "an answer with this status may not be stored")   \
+    X(NO_LIFETIME,       "no-lifetime",      "uri-miss", "the answer does not say how long it is fresh, and has nothing to ask with") \
+    X(VARY_ALL,          "vary-all",         "uri-miss", "the answer varies on everything (Vary: *)")      \
+    X(PART,              "part",             "uri-miss", "the answer is a part that cannot be used again") \
+    X(RULE_NO_STORE,     "rule-no-store",    "uri-miss", "a rule says not to store it")                    \
+    X(OBJECT_LARGE,      "object-large",     "uri-miss", "the answer is above cache.max_object")           \
     X(METHOD,            "method",           "method",   "the method is not one that a cache answers")     \
     X(UNCACHEABLE,       "uncacheable",      "uri-miss", "the last answer for this key could not be shared") \
     X(BYPASS,            "bypass",           "bypass",   "a rule says not to look it up")                  \
@@ -67,6 +77,8 @@ enum outcome {
     X(ORIGIN_CUT,        "origin-cut",       "uri-miss", "the origin closed in the middle of the body")    \
     X(ORIGIN_MALFORMED,  "origin-malformed", "uri-miss", "the origin's answer is not HTTP/1")              \
     X(ORIGIN_ERROR,      "origin-error",     "stale",    "the origin answered 500, 502, 503 or 504")       \
+    X(ORIGIN_CHANGED,    "origin-changed",   "stale",    "the origin's file changed while it was sent in slices") \
+    X(RANGE,             "range",            "uri-miss", "too large to be fetched whole for a part: the range goes to the origin as it is") \
     X(ORIGIN_BUSY,       "origin-busy",      "uri-miss", "no descriptor or memory left for a connection")  \
     X(FILL_SLOW,         "fill-slow",        "uri-miss", "another's fill took longer than cache.collapse_timeout")
 

@@ -84,6 +84,7 @@ void cache_change(struct cache *c, const struct cache_settings *settings)
     atomic_store_explicit(&c->object_max_bytes, object_max, memory_order_relaxed);
     atomic_store_explicit(&c->variants_max, variants_max, memory_order_relaxed);
     atomic_store_explicit(&c->uncacheable_ms, settings->uncacheable_ms, memory_order_relaxed);
+    atomic_store_explicit(&c->collapse_max, settings->collapse_max, memory_order_relaxed);
 }
 
 /* Chosen collisions need the seed. */
@@ -107,6 +108,7 @@ struct cache *cache_new(const struct cache_settings *settings)
     extents_init(&c->extents);
     uncacheable_init(c);
     shards_init(c);
+    tags_init(c);
     fills_init(c);
     index_init(c);
     return c;
@@ -122,6 +124,7 @@ void cache_free(struct cache **cache)
     index_fini(c);
     CHECK(count_read(&c->objects) == 0);
     fills_fini(c);
+    tags_fini(c);
     shards_fini(c);
     uncacheable_fini(c);
     extents_fini(&c->extents);
@@ -164,6 +167,7 @@ void cache_usage_read(struct cache *c, struct cache_usage *out)
         .evicted_bytes = count_read(&c->evicted_bytes),
         .uncacheable_known = uncacheable_count(c, clock_mono_ms()),
         .variant_cap_hits = count_read(&c->variant_cap_hits),
+        .tags = count_read(&c->tags),
     };
     /* A sum of what is shown, so that the page adds up however it is timed. */
     out->used_bytes = out->body_memory_bytes + out->body_file_bytes + out->head_bytes +

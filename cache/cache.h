@@ -8,7 +8,7 @@
  *   miss    cache_fill_begin -> LEAD: fetch, then cache_fill_head/_append/_seal or _release or _fail
  *                            -> FOLLOW: wait to be woken, then read the fill's object while it grows
  *
- * Lock order: fill shard, then eviction shard; never the other way, and neither while calling out.
+ * Lock order: fill shard, then store shard, then tag shard; never the other way, and none while calling out.
  */
 #ifndef CACHE_CACHE_H
 #define CACHE_CACHE_H
@@ -81,6 +81,12 @@ struct object_facts {
     struct slice tags;    /* cache_tags_make(); each with a NUL behind it; empty: none */
     struct content_range part; /* status 206: which bytes of the representation; complete -1: unknown */
 };
+/* Whether it is only a record: of a representation that is kept in slices, under keys of their own. Its head is that of
+ * the whole answer, its part has no bytes (`first` behind `last`) but the complete length, its body is empty. */
+static inline bool cache_facts_are_sliced(const struct object_facts *o)
+{
+    return o->status == 206 && o->part.first > o->part.last;
+}
 /* The facts, for as long as the object is. `length_bytes` is -1 until a body of unknown length is
  * sealed: use cache_object_length. */
 const struct object_facts *cache_object_facts(const struct cache_object *o);
@@ -169,11 +175,20 @@ enum fill_begun cache_fill_begin(struct cache *c, const struct cache_key *key,
  * (Vary, known since the head came): detach, then cache_fill_begin() again: it will not be given
  * the same fill. */
 bool cache_fill_suits(struct cache_fill *f, const struct headers *request);
+/* A fill beside all others that nobody else joins: of an answer that goes to one client at that client's own pace, and is
+ * kept besides. Nobody reads it; the caller feeds and ends it as one who got FILL_LEAD. */
+struct cache_fill *cache_fill_begin_alone(struct cache *c, const struct cache_key *key,
+                                          const struct headers *request);
 /* The same for a refresh behind the clients: a fill that nobody reads (yet: who misses meanwhile follows it). False: one
  * is under way already; *fill is NULL. */
 must_check bool cache_fill_begin_behind(struct cache *c, const struct cache_key *key,
                                         const struct headers *request, struct cache_object *stale,
                                         struct cache_fill **fill);
+
+/* What cache_fill_begin() would say, and how many read from the fill that is under way: for explain.
+ * Only looks. Any thread. */
+enum fill_begun cache_fill_peek(struct cache *c, const struct cache_key *key,
+                                const struct headers *request, unsigned *reader_count);
 
 enum fill_state cache_fill_state(struct cache_fill *f);
 /* The reason given to cache_fill_fail(). */
@@ -214,6 +229,13 @@ void cache_fill_on_room(struct cache_fill *f, struct mailbox *m, struct post *po
  * stored now. A body that is shorter than its announced length is a cut one: the fill is FAILED
  * then (ORIGIN_CUT). */
 bool cache_fill_seal(struct cache_fill *f);
+/* Objects under this key that have a strong ETag, newest first, each with a reference for the caller; how many. Within a read
+ * section. */
+unsigned cache_find_tagged(struct cache *c, const struct cache_key *key, struct cache_object **at,
+                           unsigned most);
+/* Before cache_fill_revalidated() of a fill that began without a stale object: the other variant that the origin's 304 is
+ * about. It stays stored, beside the new one. */
+void cache_fill_adopt(struct cache_fill *f, struct cache_object *o);
 /* 304: a new head over the stale object's body, published (unless purged, or a newer object took
  * the stale one's place). `facts` as for cache_fill_head (length_bytes ignored). */
 void cache_fill_revalidated(struct cache_fill *f, const struct object_facts *facts);
@@ -234,7 +256,7 @@ enum purge_what {
     PURGE_HOST,   /* `text` is "host" or "host:port" (without: every port), whatever the site */
     PURGE_GLOB,   /* `text` is a pattern for "host[:port]/path[?query]": '*' is anything but '/', '**' anything, '?' stands
                      for itself, '\\' takes the next character as it is */
-    PURGE_TAG,    /* `text` is a tag */
+    PURGE_TAG,    /* `text` is a tag, or several as cache_tags_make() writes them: what has one of them */
     PURGE_EVERYTHING,
 };
 enum purge_how { PURGE_HARD, PURGE_SOFT, PURGE_DRY };
@@ -249,8 +271,9 @@ struct cache_purged {
     uint64_t bytes;   /* of bodies and heads */
     uint64_t fills;   /* under way, whose result will not be stored */
 };
-/* Any thread. Costs what it finds (a glob: what its literal beginning finds), in slices, so that no lock is held for long;
- * what is published meanwhile by a fill that began before is caught, what began later stays. */
+/* Any thread; a large one better not within a read section. Costs what it finds (a glob: what its literal beginning
+ * finds), in slices, so that no lock is held for long. What a fill that began before would publish is caught; what began
+ * later is new, and stays unless the purge comes past it. Objects that a soft purge met before count, too. */
 void cache_purge(struct cache *c, const struct cache_purge *p, int64_t now_ms, struct cache_purged *out);
 /* For `larder purge` and configuration checks: false and a sentence when it is no pattern. */
 must_check bool cache_glob_check(struct slice pattern, const char **why);

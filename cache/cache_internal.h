@@ -6,18 +6,23 @@
  *   body.c         bytes of one body, shared by the heads over it
  *   object.c       a head over a body, counted
  *   index.c        key -> variants, lock-free to read
+ *   ordered.c      the same entries in order, for purges
+ *   tagindex.c     tag -> objects, for purges
  *   evict.c        S3-FIFO, sharded
  *   uncacheable.c  the short memory for keys whose answers cannot be shared
  *   fill.c         fills and those who follow them
+ *   purge.c        what is to go before its time
+ *   glob.c         the patterns of purges
  *
- * Locks: fill shard, then store shard. A store shard's lock guards its queues and every change to
- * the index under the keys that fall to it. Reading takes none. Nothing is freed under a reader:
- * cache_defer() waits for a grace period.
+ * Locks: fill shard, then store shard, then tag shard. A store shard's lock guards its queues, its
+ * order, and every change to the index under the keys that fall to it. Reading takes none. Nothing
+ * is freed under a reader: cache_defer() waits for a grace period.
  */
 #ifndef CACHE_CACHE_INTERNAL_H
 #define CACHE_CACHE_INTERNAL_H
 #include "cache/cache.h"
 
+#include <bsd/sys/tree.h>
 #include <pthread.h>
 #include <stdalign.h>
 #define URCU_INLINE_SMALL_FUNCTIONS
@@ -59,6 +64,8 @@ enum cache_fault { CACHE_FAULT_MEMFD, CACHE_FAULT_WRITE, CACHE_FAULT_ALLOC, CACH
 /* 0: none. n > 0: the n-th such call from now on fails, once. -1: every one fails. */
 extern _Atomic int cache_test_faults[CACHE_FAULT_COUNT];
 bool cache_test_fault(enum cache_fault which);
+/* Called between two slices of a purge, with no lock held. NULL: none. */
+extern void (*cache_test_between_slices)(void);
 #else
 #define cache_test_fault(which) false
 #endif
@@ -69,7 +76,7 @@ enum memory_kind {
     MEMORY_BODY,    /* stored bodies in ordinary memory */
     MEMORY_FILE,    /* stored bodies in the memfd, by whole pages */
     MEMORY_HEAD,    /* heads, keys and bookkeeping of objects */
-    MEMORY_INDEX,   /* table, entries, lists of variants, ghosts */
+    MEMORY_INDEX,   /* table, entries, lists of variants, tags, ghosts */
     MEMORY_FILLING, /* bodies still arriving, in memory or memfd */
     MEMORY_OTHER,   /* fills, the uncacheable table, the cache itself */
     MEMORY_KIND_COUNT
@@ -191,10 +198,14 @@ struct object_piece body_piece(const struct cache *c, const struct cache_body *b
 enum { OBJECT_MAGIC = 0x0b7ec75a, USED_MAX = 3 };
 enum queue_id { QUEUE_NONE, QUEUE_SMALL, QUEUE_MAIN };
 
+struct tag_node;
+
 struct cache_object {
     uint32_t magic;
     _Atomic uint8_t used; /* hits, saturating: a hot hit writes nothing */
     _Atomic uint8_t state;
+    _Atomic int64_t outdated_ms; /* 0: no soft purge met it */
+    _Atomic uint64_t refresh;    /* who may refresh it: see object.c */
     struct object_facts facts;
     struct cache_body *body;
     struct cache *cache;
@@ -209,7 +220,9 @@ struct cache_object {
     enum queue_id queue; /* NONE: not stored */
     uint64_t charge_bytes;
     struct cache_object *older, *newer;
-    char text[]; /* key, head, selecting, etag, codings */
+    struct tag_node *tag_nodes; /* one block, NULL when it has no tags; links: the tag shards' */
+    uint32_t tag_count;
+    char text[]; /* key, head, selecting, etag, codings, tags */
 };
 
 /* Takes over the reference to `body`. FILLING, one reference. NULL when the system has no memory
@@ -219,6 +232,8 @@ must_check struct cache_object *object_new(struct cache *c, const struct cache_k
                                            struct cache_body *body);
 uint64_t object_bytes(struct cache_object *o);
 void object_set_state(struct cache_object *o, enum object_state state);
+/* A soft purge's; the first one's time counts. */
+void object_outdate(struct cache_object *o, int64_t now_ms);
 
 static inline struct cache_key object_key(const struct cache_object *o)
 {
@@ -238,9 +253,12 @@ struct ghost { /* a key that the small queue let go of, a few bytes, lossy */
     uint32_t tag, sequence;
 };
 
+RB_HEAD(order, entry);
+
 struct shard {
     alignas(64) pthread_mutex_t lock;
     struct queue small, main;
+    struct order order; /* the entries under the keys that fall to it */
     _Atomic uint64_t bytes; /* of both; read without the lock */
     struct ghost *ghosts;
     uint32_t ghost_mask, ghost_sequence;
@@ -274,6 +292,9 @@ struct entry {
     _Atomic uintptr_t variants;
     uint64_t high;
     uint32_t key_length;
+    /* under the store shard's lock */
+    uint32_t counted_by; /* the last purge that counted this key */
+    RB_ENTRY(entry) order;
     char key[];
 };
 
@@ -287,8 +308,88 @@ bool index_publish(struct cache *c, struct cache_object *o, struct cache_object 
  * False when it was not stored. */
 bool index_unlink_locked(struct cache *c, struct shard *s, struct cache_object *o);
 unsigned index_purge(struct cache *c, const struct cache_key *key);
+/* For purges. In a read section, and all but the first with the shard's lock held. */
+struct entry *index_entry_find(struct cache *c, const struct cache_key *key);
+void index_entry_visit_locked(struct entry *e, cache_visit_f *visit, void *arg);
+void index_entry_clear_locked(struct cache *c, struct shard *s, struct entry *e);
 /* Any object under this key, the newest. Within a read section. */
 struct cache_object *index_peek(struct cache *c, const struct cache_key *key);
+
+/* ---- ordered.c ------------------------------------------------------------------------------- */
+
+/* Where a key stands in the order: by what is behind its first NUL (host, path, query, extra), then
+ * by its site. So what has a host, a URL or a beginning in common lies side by side, whatever site
+ * it is of. */
+struct key_place {
+    struct slice rest;
+    struct slice site; /* ptr NULL: the key has no NUL */
+};
+struct key_place key_place_of(struct slice key);
+
+static inline struct slice entry_key(const struct entry *e)
+{
+    return (struct slice){ e->key, e->key_length };
+}
+
+/* All with the shard's lock held. */
+void ordered_insert_locked(struct shard *s, struct entry *e);
+void ordered_remove_locked(struct shard *s, struct entry *e);
+/* The first whose rest is `rest` or comes after it; the first behind `key`; the one behind `e`. */
+struct entry *ordered_from_locked(struct shard *s, struct slice rest);
+struct entry *ordered_behind_locked(struct shard *s, struct slice key);
+struct entry *ordered_next_locked(struct entry *e);
+
+/* ---- tagindex.c ------------------------------------------------------------------------------ */
+
+enum { TAG_SHARDS = 64 };
+struct tag;
+RB_HEAD(tag_tree, tag);
+
+struct tag_node { /* one tag of one stored object, or where a walk has got to */
+    struct tag *tag;
+    struct cache_object *object; /* NULL: a walk's */
+    struct tag_node *next, **prev;
+};
+
+struct tag_shard {
+    alignas(64) pthread_mutex_t lock;
+    struct tag_tree tags;
+};
+
+void tags_init(struct cache *c);
+void tags_fini(struct cache *c);
+/* With the object's store shard locked: when it enters the index and when it leaves. */
+void tags_enter_locked(struct cache *c, struct cache_object *o);
+void tags_leave_locked(struct cache *c, struct cache_object *o);
+uint64_t tag_hash(struct cache *c, struct slice tag);
+/* Of a list as cache_tags_make() writes it. */
+bool tags_have(struct slice tags, struct slice tag);
+
+/* The objects with a tag, the ones stored when the walk began, some at a time. No lock is held in between. */
+struct tag_walk {
+    struct cache *cache;
+    struct tag_shard *shard;
+    struct tag_node place;
+};
+/* False: no stored object has it; the walk is over. */
+must_check bool tag_walk_begin(struct cache *c, struct slice tag, struct tag_walk *w);
+/* Up to `max` objects, each with a reference for the caller; 0 at the end. */
+unsigned tag_walk_next(struct tag_walk *w, struct cache_object **at, unsigned max);
+void tag_walk_end(struct tag_walk *w);
+
+/* ---- glob.c ---------------------------------------------------------------------------------- */
+
+enum { GLOB_MAX = 1024 }; /* bytes of a pattern */
+struct glob {
+    unsigned count;
+    uint16_t at[GLOB_MAX]; /* a byte, or one of the two stars */
+};
+/* False and a sentence when it is no pattern. */
+must_check bool glob_read(struct slice pattern, struct glob *out, const char **why);
+/* The bytes that everything it matches begins with, copied to `out` (GLOB_MAX); how many. */
+size_t glob_literal(const struct glob *g, char *out);
+/* From `from` on: the caller has seen to what is before. Costs at most text times pattern. */
+bool glob_matches_from(const struct glob *g, unsigned from, struct slice text);
 
 /* ---- uncacheable.c --------------------------------------------------------------------------- */
 
@@ -311,6 +412,17 @@ void fills_init(struct cache *c);
 void fills_fini(struct cache *c);
 void fills_purge(struct cache *c, const struct cache_key *key, unsigned *dropped);
 
+/* Which fills a purge hits: those whose key fits, or with `tags`, those of which something is known
+ * to have one of them. What nothing is known of yet remembers them until its head comes. */
+struct fill_mark {
+    bool (*fits)(void *arg, struct slice key); /* NULL: by tags */
+    void *arg;
+    struct slice tags;
+    bool is_dry;
+};
+/* How many are hit. Each shard's lock is held only while its own fills are looked at. */
+uint64_t fills_mark(struct cache *c, const struct fill_mark *m);
+
 /* ---- the cache ------------------------------------------------------------------------------- */
 
 struct cache {
@@ -322,12 +434,14 @@ struct cache {
     struct extents extents;
     /* live */
     _Atomic uint64_t object_max_bytes;
-    _Atomic uint32_t variants_max, uncacheable_ms;
+    _Atomic uint32_t variants_max, uncacheable_ms, collapse_max;
 
     struct memory memory;
     alignas(64) _Atomic uint32_t next_shard; /* whose turn it is to evict */
-    _Atomic uint64_t objects, varying, fills, evicted, evicted_bytes, variant_cap_hits;
+    _Atomic uint64_t objects, varying, fills, evicted, evicted_bytes, variant_cap_hits, tags;
+    _Atomic uint32_t purge_number;
     struct shard shards[SHARD_COUNT];
+    struct tag_shard tag_shards[TAG_SHARDS];
     struct fill_shard fill_shards[FILL_SHARDS];
 };
 

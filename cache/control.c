@@ -8,27 +8,7 @@
  * stale), and those that permit (public, immutable, must-understand, the stale windows) are not
  * believed.
  */
-#include "cache/decide.h"
-
-enum directive {
-    DIRECTIVE_UNKNOWN,
-    DIRECTIVE_NO_STORE,
-    DIRECTIVE_NO_CACHE,
-    DIRECTIVE_PRIVATE,
-    DIRECTIVE_PUBLIC,
-    DIRECTIVE_MUST_REVALIDATE,
-    DIRECTIVE_PROXY_REVALIDATE,
-    DIRECTIVE_NO_TRANSFORM,
-    DIRECTIVE_ONLY_IF_CACHED,
-    DIRECTIVE_IMMUTABLE,
-    DIRECTIVE_MUST_UNDERSTAND,
-    DIRECTIVE_MAX_AGE,
-    DIRECTIVE_S_MAXAGE,
-    DIRECTIVE_MAX_STALE,
-    DIRECTIVE_MIN_FRESH,
-    DIRECTIVE_STALE_WHILE_REVALIDATE,
-    DIRECTIVE_STALE_IF_ERROR,
-};
+#include "cache/directives.h"
 
 static const struct slice directive_names[] = {
     [DIRECTIVE_NO_STORE] = SLICE_INIT("no-store"),
@@ -49,7 +29,9 @@ static const struct slice directive_names[] = {
     [DIRECTIVE_STALE_IF_ERROR] = SLICE_INIT("stale-if-error"),
 };
 
-static enum directive directive_of(struct slice name)
+static_assert(ARRAY_COUNT(directive_names) == DIRECTIVE_COUNT, "a name for each");
+
+enum directive cache_directive_of(struct slice name)
 {
     for (unsigned d = 1; d < ARRAY_COUNT(directive_names); d++)
         if (slice_equal_nocase(directive_names[d], name))
@@ -57,15 +39,9 @@ static enum directive directive_of(struct slice name)
     return DIRECTIVE_UNKNOWN;
 }
 
-struct argument {
-    bool is_present;
-    struct slice
-        text; /* without quotes; escapes are left in: no number and no field name has any */
-};
-
 /* delta-seconds, in both forms that recipients ought to accept (RFC 9111 5.2); anything but digits
  * is no number. */
-static bool argument_seconds(const struct argument *a, int32_t *seconds)
+static bool argument_seconds(const struct directive_argument *a, int32_t *seconds)
 {
     if (!a->is_present || a->text.len == 0)
         return false;
@@ -83,7 +59,7 @@ static bool argument_seconds(const struct argument *a, int32_t *seconds)
 }
 
 /* RFC 9111 4.2.1: what is no number is stale. */
-static int32_t seconds_or_zero(struct cache_control *c, const struct argument *a)
+static int32_t seconds_or_zero(struct cache_control *c, const struct directive_argument *a)
 {
     int32_t seconds = 0;
     if (!argument_seconds(a, &seconds))
@@ -98,26 +74,71 @@ static void keep_least(int32_t *kept, int32_t seconds)
         *kept = seconds;
 }
 
-static void keep_min_fresh(struct cache_control *c, const struct argument *a)
+static void keep_min_fresh(struct cache_control *c, const struct directive_argument *a)
 {
     int32_t seconds = seconds_or_zero(c, a);
     if (seconds > c->min_fresh_s)
         c->min_fresh_s = seconds;
 }
 
-static void apply(struct cache_control *c, enum directive d, const struct argument *a)
+/* A field without which the rest would be read for something else, or given to others than it is
+ * for. */
+static bool is_indispensable(struct slice field)
+{
+    switch (header_id_of(field)) {
+    case HEADER_CONTENT_ENCODING:
+    case HEADER_CONTENT_RANGE:
+    case HEADER_CONTENT_TYPE:
+    case HEADER_VARY: return true;
+    default: return false;
+    }
+}
+
+/* #field-name (5.2.2.4, 5.2.2.7) of fields that can be left out. What is no such list is taken as
+ * if there were none: about all of the answer. */
+static bool is_name_list(struct slice text)
+{
+    struct slice field;
+    bool has_any = false;
+    while (slice_next_in_list(&text, &field)) {
+        if (!is_token(field) || slice_equal(field, SLICE("*")) || is_indispensable(field))
+            return false;
+        has_any = true;
+    }
+    return has_any;
+}
+
+bool cache_directive_lists(struct slice argument, struct slice field)
+{
+    struct slice listed;
+    if (!is_name_list(argument))
+        return false;
+    while (slice_next_in_list(&argument, &listed))
+        if (slice_equal_nocase(listed, field))
+            return true;
+    return false;
+}
+
+static void apply_qualified(struct cache_control *c, const struct directive_argument *a,
+                            bool *unqualified, bool *names)
+{
+    if (a->is_present && is_name_list(a->text)) {
+        *names = true;
+        return;
+    }
+    *unqualified = true;
+    c->has_malformed |= a->is_present;
+}
+
+void cache_directive_apply(struct cache_control *c, enum directive d,
+                           const struct directive_argument *a)
 {
     switch (d) {
-    case DIRECTIVE_UNKNOWN: return; /* RFC 9111 5.2.3: ignored */
+    case DIRECTIVE_UNKNOWN:
+    case DIRECTIVE_COUNT: return; /* RFC 9111 5.2.3: ignored */
     case DIRECTIVE_NO_STORE: c->no_store = true; return;
-    case DIRECTIVE_NO_CACHE:
-        c->no_cache = true;
-        c->has_field_list |= a->is_present;
-        return;
-    case DIRECTIVE_PRIVATE:
-        c->is_private = true;
-        c->has_field_list |= a->is_present;
-        return;
+    case DIRECTIVE_NO_CACHE: apply_qualified(c, a, &c->no_cache, &c->names_no_cache); return;
+    case DIRECTIVE_PRIVATE: apply_qualified(c, a, &c->is_private, &c->names_private); return;
     case DIRECTIVE_MUST_REVALIDATE: c->must_revalidate = true; return;
     case DIRECTIVE_PROXY_REVALIDATE: c->proxy_revalidate = true; return;
     case DIRECTIVE_NO_TRANSFORM: c->no_transform = true; return;
@@ -140,21 +161,6 @@ static void apply(struct cache_control *c, enum directive d, const struct argume
     UNREACHABLE();
 }
 
-static bool is_token_char(char c)
-{
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))
-        return true;
-    return c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL;
-}
-
-static size_t token_length(struct slice s)
-{
-    size_t len = 0;
-    while (len < s.len && is_token_char(s.ptr[len]))
-        len++;
-    return len;
-}
-
 /* Length of the quoted string at the front, quotes included; 0 when it does not end (RFC
  * 9110 5.6.4). */
 static size_t quoted_length(struct slice s)
@@ -168,7 +174,7 @@ static size_t quoted_length(struct slice s)
     return 0;
 }
 
-static bool read_argument(struct slice s, struct argument *a)
+static bool read_argument(struct slice s, struct directive_argument *a)
 {
     a->is_present = true;
     if (s.len > 0 && s.ptr[0] == '"') {
@@ -181,12 +187,11 @@ static bool read_argument(struct slice s, struct argument *a)
     return s.len > 0 && token_length(s) == s.len;
 }
 
-/* cache-directive = token [ "=" ( token / quoted-string ) ], and nothing else. */
-static bool read_directive(struct slice element, struct slice *name, struct argument *a)
+bool cache_directive_split(struct slice element, struct slice *name, struct directive_argument *a)
 {
     size_t len = token_length(element);
     *name = (struct slice){ element.ptr, len };
-    *a = (struct argument){ 0 };
+    *a = (struct directive_argument){ 0 };
     if (len == 0)
         return false;
     if (len == element.len)
@@ -198,7 +203,7 @@ static bool read_directive(struct slice element, struct slice *name, struct argu
 
 static void apply_doubtful(struct cache_control *c, enum directive d)
 {
-    static const struct argument malformed = { .is_present = true };
+    static const struct directive_argument malformed = { .is_present = true };
     switch (d) {
     case DIRECTIVE_UNKNOWN:
     case DIRECTIVE_PUBLIC:
@@ -209,18 +214,16 @@ static void apply_doubtful(struct cache_control *c, enum directive d)
     case DIRECTIVE_MIN_FRESH: return;
     default: break;
     }
-    bool had_field_list = c->has_field_list;
-    apply(c, d, &malformed);
-    c->has_field_list = had_field_list; /* there is no list to read */
+    cache_directive_apply(c, d, &malformed);
 }
 
-static void search_words(struct cache_control *c, struct slice s)
+void cache_control_doubt(struct cache_control *c, struct slice s)
 {
     c->has_malformed = true;
     while (s.len > 0) {
         size_t len = token_length(s);
         if (len > 0)
-            apply_doubtful(c, directive_of((struct slice){ s.ptr, len }));
+            apply_doubtful(c, cache_directive_of((struct slice){ s.ptr, len }));
         size_t taken = len > 0 ? len : 1;
         s.ptr += taken;
         s.len -= taken;
@@ -230,19 +233,18 @@ static void search_words(struct cache_control *c, struct slice s)
 static void read_line(struct cache_control *c, struct slice line)
 {
     struct slice element, name;
-    struct argument a;
+    struct directive_argument a;
     while (slice_next_in_list(&line, &element)) {
-        if (read_directive(element, &name, &a))
-            apply(c, directive_of(name), &a);
+        if (cache_directive_split(element, &name, &a))
+            cache_directive_apply(c, cache_directive_of(name), &a);
         else
-            search_words(c, element);
+            cache_control_doubt(c, element);
     }
 }
 
-void cache_control_read(const struct headers *h, enum header_id id, struct cache_control *out)
+void cache_control_clear(struct cache_control *c)
 {
-    *out = (struct cache_control){
-        .is_present = headers_has(h, id),
+    *c = (struct cache_control){
         .max_age_s = CONTROL_NONE,
         .s_maxage_s = CONTROL_NONE,
         .max_stale_s = CONTROL_NONE,
@@ -250,6 +252,12 @@ void cache_control_read(const struct headers *h, enum header_id id, struct cache
         .stale_while_revalidate_s = CONTROL_NONE,
         .stale_if_error_s = CONTROL_NONE,
     };
+}
+
+void cache_control_read(const struct headers *h, enum header_id id, struct cache_control *out)
+{
+    cache_control_clear(out);
+    out->is_present = headers_has(h, id);
     for (const struct header *f = headers_find(h, id); f != NULL; f = headers_next(h, f))
         read_line(out, f->value);
 }
@@ -259,4 +267,33 @@ void cache_control_read_request(const struct headers *request, struct cache_cont
     cache_control_read(request, HEADER_CACHE_CONTROL, out);
     if (!out->is_present && headers_has_token(request, HEADER_PRAGMA, SLICE("no-cache")))
         out->no_cache = true;
+}
+
+static bool line_names(struct slice line, struct slice field)
+{
+    struct slice element, name;
+    struct directive_argument a;
+    while (slice_next_in_list(&line, &element)) {
+        if (!cache_directive_split(element, &name, &a) || !a.is_present)
+            continue;
+        enum directive d = cache_directive_of(name);
+        if ((d == DIRECTIVE_PRIVATE || d == DIRECTIVE_NO_CACHE) &&
+            cache_directive_lists(a.text, field))
+            return true;
+    }
+    return false;
+}
+
+bool cache_control_names(const struct headers *response, struct slice field)
+{
+    for (const struct header *f = headers_find(response, HEADER_CACHE_CONTROL); f != NULL;
+         f = headers_next(response, f))
+        if (line_names(f->value, field))
+            return true;
+    return false;
+}
+
+bool cache_control_forbids_stale(const struct cache_control *c)
+{
+    return c->must_revalidate || c->proxy_revalidate || c->s_maxage_s != CONTROL_NONE;
 }

@@ -18,6 +18,7 @@
 #define CACHE_DECIDE_H
 #include "base/arena.h"
 #include "base/headers.h"
+#include "base/verdict.h"
 
 /* ---- control.c ------------------------------------------------------------------------------- */
 
@@ -31,9 +32,10 @@ struct cache_control {
     bool no_store, no_cache, is_private, is_public, must_revalidate, proxy_revalidate, no_transform,
         only_if_cached;
     bool immutable, must_understand;
-    bool has_field_list;                /* superseded by the two below */
     bool names_private, names_no_cache; /* private="f", no-cache="f": about those fields alone (RFC 9111 5.2.2.4,
-                                           5.2.2.7): cache_control_names() */
+                                           5.2.2.7): cache_control_names(). is_private and no_cache are then not set,
+                                           unless they were said without a list, or with one that is no list of names
+                                           or names what the rest cannot do without (Content-Encoding, Vary …) */
     bool has_malformed;  /* something in it does not read as a directive or number: taken as
                             restrictively as it can be (control.c) */
     int32_t
@@ -44,14 +46,19 @@ struct cache_control {
     int32_t stale_while_revalidate_s, stale_if_error_s;
 };
 enum control_source { CONTROL_FROM_NOTHING, CONTROL_FROM_TARGETED, CONTROL_FROM_SURROGATE, CONTROL_FROM_CACHE_CONTROL };
-/* The field that counts for this cache: the first of `targeted` (names, NULL-terminated, in the order of preference)
- * that is there and reads as a structured dictionary (RFC 9213 2.2); then Surrogate-Control; then Cache-Control. An
- * empty or malformed targeted field is as if absent. Expires counts only with CONTROL_FROM_CACHE_CONTROL or nothing. */
+/* The field that counts for this cache: the first of `targeted` (names, NULL-terminated, in the order of preference;
+ * NULL: none) that is there and reads as a structured dictionary (RFC 9213 2.2); then Surrogate-Control, if it says
+ * anything to us; then Cache-Control. An empty or malformed targeted field is as if absent. Expires counts only with
+ * CONTROL_FROM_CACHE_CONTROL or nothing. `*field` is the name of the one that counts, or NULL. */
 void cache_control_read_response(const struct headers *response, const char *const *targeted,
                                  struct cache_control *out, enum control_source *source,
                                  const char **field);
 /* Whether private="…" (or no-cache="…") of Cache-Control names this field. */
 bool cache_control_names(const struct headers *response, struct slice field);
+/* The same of a targeted field. */
+bool cache_targeted_names(const struct headers *response, const char *targeted, struct slice field);
+/* must-revalidate, proxy-revalidate or s-maxage: no stale answers (RFC 9111 4.2.4), whichever field it came in. */
+bool cache_control_forbids_stale(const struct cache_control *c);
 /* All fields of that id together; duplicated directives: the most restrictive wins. */
 void cache_control_read(const struct headers *h, enum header_id id, struct cache_control *out);
 /* A request's: its Cache-Control, or without any, what Pragma: no-cache asks for (RFC 9111 5.4). */
@@ -75,22 +82,28 @@ struct freshness_policy { /* from the snapshot */
     bool has_heuristic;
     int32_t heuristic_max_s;
     int32_t default_ttl_s; /* for this status; CONTROL_NONE when the operator set none */
-    int32_t ttl_s;         /* instead of the origin's; CONTROL_NONE */
+    bool has_ttl;          /* a rule's ttl_s instead of what the origin says. It counts from when the answer came: the
+                              age that it has by then is added, so that Age goes on telling the truth */
+    int32_t ttl_s;
     bool ignores_origin;   /* Expires, Cache-Control count as absent (`control` is then empty, too) */
-    bool expires_counts;   /* false when a targeted field spoke (RFC 9213 2.2) */
-    /* for answers that do not say themselves; 0 is none */
+    bool ignores_expires;  /* a targeted field spoke (RFC 9213 2.2) */
+    /* for answers that do not say themselves, and that had a lifetime at all: one that was never fresh is kept to be
+     * asked about, and was never for anybody without asking; 0 is none */
     int32_t stale_while_revalidate_s, stale_if_error_s, stale_if_unreachable_s;
     int32_t keep_s;        /* CONTROL_MAX_S: as long as there is room */
-    bool overrides_revalidate; /* a rule's own stale_… count against must-revalidate: the operator said so, loudly */
+    bool overrides_revalidate; /* the three above are a rule's own, and count against must-revalidate: the operator said
+                                  so, loudly */
 };
 
 struct freshness {         /* fixed when the response came */
-    int32_t lifetime_s;    /* 0 is: always stale */
+    int32_t lifetime_s;    /* 0 is: always stale. LIFETIME_RULE: the rule's ttl and initial_age_s */
     int32_t initial_age_s; /* corrected_initial_age, RFC 9111 4.2.3 */
     enum lifetime_source source;
     bool must_ask;        /* no-cache: never without validation */
     bool must_revalidate; /* must-revalidate, proxy-revalidate or s-maxage: no stale answers */
-    /* the clocks after the lifetime, in seconds from its end */
+    bool stale_by_rule;   /* the stale_… times are a rule's, and count against must_revalidate */
+    /* the clocks after the lifetime, in seconds from its end; 0 is none. keep_s is the last of them, with what the
+     * policy adds to the longest of the others; CONTROL_MAX_S never ends */
     int32_t stale_while_revalidate_s, stale_if_error_s, stale_if_unreachable_s, keep_s;
     /* how initial_age_s came about, for those who ask: the larger of apparent and (age + delay) */
     int32_t apparent_age_s, age_value_s, delay_s;
@@ -115,7 +128,9 @@ enum fresh_verdict cache_is_fresh(const struct freshness *f, int32_t age_s,
 
 /* ---- stale.c --------------------------------------------------------------------------------- */
 
-/* All for an object that cache_is_fresh() found expired, `age_s` old. must_ask and must_revalidate forbid all three. */
+/* All for an object that cache_is_fresh() found expired, `age_s` old. must_ask and must_revalidate (unless
+ * stale_by_rule) forbid both. A fresh object, whatever the client asked for, may be served when nothing better is to be
+ * had. */
 bool cache_may_refresh_behind(const struct freshness *f, int32_t age_s); /* stale-while-revalidate */
 enum stale_cause { STALE_UNREACHABLE, STALE_ERROR }; /* no answer at all; an answer that says 500, 502, 503 or 504 */
 /* `request` (NULL when not honoured): a client's own stale-if-error counts too (RFC 5861 4). */
@@ -133,21 +148,24 @@ enum storable {
     STORABLE_PRIVATE,
     STORABLE_AUTHORIZATION, /* RFC 9111 3.5 */
     STORABLE_SET_COOKIE,
-    STORABLE_STATUS, /* not final, 206, 304, not understood, or one that no cache may store (RFC
-                        6585) */
+    STORABLE_STATUS, /* not final, 304, not understood, or one that no cache may store (RFC 6585) */
     STORABLE_NO_LIFETIME, /* no explicit freshness, no heuristic allowed, and no validator to ask
                              with */
     STORABLE_VARY_ALL,    /* Vary: * */
     STORABLE_METHOD,
-    STORABLE_PART,   /* a 206 that cannot be used: no strong validator, or a Content-Range that does not fit */
+    STORABLE_PART,   /* a 206 that cannot be used: nobody asked for a part, no strong validator, or a Content-Range that
+                        does not fit */
     STORABLE_RULE,   /* a rule says no_store or bypass */
     STORABLE_TOO_LARGE, /* the event path's: above cache.max_object */
     STORABLE_COUNT
 };
 const char *storable_word(enum storable s);
+/* The same as a reason for an exchange; STORABLE_YES has none: REASON_ABSENT. */
+enum reason storable_reason(enum storable s);
 /* A sentence: "the answer sets a cookie". */
 const char *storable_text(enum storable s);
 
+struct validators; /* conditional.c, below */
 struct storable_facts {
     const struct headers *request, *response;
     const struct cache_control *request_control; /* NULL when not honoured */
@@ -157,6 +175,8 @@ struct storable_facts {
     bool is_get; /* only answers to GET are stored here */
     bool shares_set_cookie; /* cache.unsafe_share_set_cookie: stored when the lifetime is explicit */
     bool ignores_set_cookie, ignores_authorization, ignores_vary; /* by rule */
+    bool wants_part; /* the request had a Range that went to the origin */
+    const struct validators *validators; /* of a 206; NULL: none */
 };
 enum storable cache_is_storable(const struct storable_facts *f);
 /* Whether this status may be given heuristic freshness (RFC 9110 15.1). */
@@ -200,6 +220,9 @@ enum { TAGS_MAX = 256, TAGS_BYTES_MAX = 16 << 10 }; /* of one object; more are l
  * (same form) first. Cache-Groups (RFC 9875: a structured list of strings) become tags with '\1', the origin ("host" or
  * "host:port") and '\1' before the name, so that no tag of another kind is one. */
 struct slice cache_tags_make(struct arena *a, const struct headers *response, struct slice origin, struct slice more);
+/* The same, and how many were left out. */
+struct slice cache_tags_make_counted(struct arena *a, const struct headers *response, struct slice origin,
+                                     struct slice more, unsigned *left_out);
 /* Cache-Group-Invalidation of an answer to an unsafe request, in the same form. */
 struct slice cache_groups_invalidated(struct arena *a, const struct headers *response, struct slice origin);
 /* Takes the next tag off `*rest`. */
@@ -212,6 +235,7 @@ struct target_base {
     struct slice scheme, host; /* canonical */
     uint16_t port;             /* 0: none or the scheme's default */
     struct slice path;
+    struct slice query;        /* what an empty reference stands for; ptr NULL: no '?' */
 };
 /* Resolves a Location or Content-Location (RFC 3986 5) against the request's URL. False when it does not read as a URL,
  * or is of another origin (scheme, host or port differ): it is then none of this request's business. Slices in `a`. */
@@ -276,6 +300,9 @@ struct ranges {
                      asked */
     struct byte_range at[RANGES_MAX];
 };
+/* Whether the range counts for what is stored: no If-Range, or one that names it (RFC 9110 13.1.5). */
+bool cache_if_range_holds(const struct headers *request, const struct validators *v,
+                          int64_t now_wall_s);
 /* For a GET and a stored 200 of `length` bytes. If-Range compared strongly; a date only when
  * Last-Modified is strong enough. */
 enum range_verdict cache_ranges(const struct headers *request, const struct validators *v,

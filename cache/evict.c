@@ -31,6 +31,7 @@ void shards_init(struct cache *c)
     for (unsigned i = 0; i < SHARD_COUNT; i++) {
         struct shard *s = &c->shards[i];
         CHECK(pthread_mutex_init(&s->lock, NULL) == 0);
+        RB_INIT(&s->order);
         s->ghosts = xcalloc(ghosts, sizeof *s->ghosts);
         s->ghost_mask = (uint32_t)ghosts - 1;
         memory_add(c, MEMORY_INDEX, ghosts * sizeof *s->ghosts);
@@ -41,7 +42,7 @@ void shards_fini(struct cache *c)
 {
     for (unsigned i = 0; i < SHARD_COUNT; i++) {
         struct shard *s = &c->shards[i];
-        CHECK(s->small.count == 0 && s->main.count == 0);
+        CHECK(s->small.count == 0 && s->main.count == 0 && RB_EMPTY(&s->order));
         memory_give(c, MEMORY_INDEX, (s->ghost_mask + 1ull) * sizeof *s->ghosts);
         free(s->ghosts);
         pthread_mutex_destroy(&s->lock);

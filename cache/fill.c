@@ -28,6 +28,7 @@ enum {
     WINDOW_BYTES =
         1024 * 1024, /* that an outgrown fill's arrivals may be ahead of the slowest reader */
     WINDOW_POOR_BYTES = 256 * 1024, /* the same when it was outgrown for want of memory */
+    PURGED_TAGS_MAX = 4, /* remembered while no head has come; beyond, it is not stored anyway */
 };
 static_assert(WINDOW_BYTES * 2 < BODY_WINDOW_CHUNK * BODY_WINDOW_SLOTS,
               "an append of 1 MiB fits on top of a full window");
@@ -49,8 +50,11 @@ struct cache_fill {
     uint64_t max_bytes;
     struct body_growth *leftover; /* segments that readers may still look at */
     /* under shard->lock */
-    bool is_listed, is_purged, is_paused;
-    unsigned refs, reader_count, joined;
+    bool is_adopted; /* the fetch's: `stale` is another variant, and stays */
+    bool is_listed, is_purged, is_paused, is_alone;
+    unsigned refs, reader_count, follower_count, joined;
+    unsigned purged_tag_count;
+    uint64_t purged_tags[PURGED_TAGS_MAX]; /* hashes */
     struct cache_reader *readers;
     struct cache_fill *next, **prev;
     struct mailbox *room_mailbox;
@@ -153,6 +157,7 @@ static void attach_locked(struct cache_fill *f, struct cache_reader *r, bool is_
     f->readers = r;
     f->reader_count++;
     f->refs++;
+    f->follower_count += !is_leader;
     f->joined += !is_leader;
 }
 
@@ -329,8 +334,34 @@ static bool can_join_locked(struct cache_fill *f, const struct cache_key *key,
                             const struct headers *request)
 {
     enum fill_state state = cache_fill_state(f);
-    return (state == FILL_WAITING || state == FILL_STREAMING) && !f->is_purged &&
+    return (state == FILL_WAITING || state == FILL_STREAMING) && !f->is_purged && !f->is_alone &&
            !atomic_load(&f->is_outgrown) && same_key(&f->key, key) && cache_fill_suits(f, request);
+}
+
+static struct cache_fill *joinable_locked(struct fill_shard *s, const struct cache_key *key,
+                                          const struct headers *request)
+{
+    struct cache_fill *f = s->fills;
+    while (f != NULL && !can_join_locked(f, key, request))
+        f = f->next;
+    return f;
+}
+
+static struct cache_fill *lead_locked(struct cache *c, struct fill_shard *s,
+                                      const struct cache_key *key, const struct headers *request,
+                                      struct cache_object *stale)
+{
+    struct cache_fill *f = fill_new_locked(c, s, key);
+    if (stale != NULL && cache_object_try_ref(stale))
+        f->stale = stale;
+    expect_variant_locked(f, request);
+    return f;
+}
+
+static bool is_full_locked(const struct cache_fill *f)
+{
+    uint32_t max = atomic_load_explicit(&f->cache->collapse_max, memory_order_relaxed);
+    return max != 0 && f->follower_count >= max;
 }
 
 enum fill_begun cache_fill_begin(struct cache *c, const struct cache_key *key,
@@ -340,22 +371,63 @@ enum fill_begun cache_fill_begin(struct cache *c, const struct cache_key *key,
     struct fill_shard *s = fill_shard_of(c, key);
     enum fill_begun begun = FILL_FOLLOW;
     pthread_mutex_lock(&s->lock);
-    struct cache_fill *f = s->fills;
-    while (f != NULL && !can_join_locked(f, key, request))
-        f = f->next;
+    struct cache_fill *f = joinable_locked(s, key, request);
     if (f == NULL) {
         begun = FILL_LEAD;
-        f = fill_new_locked(c, s, key);
-        if (stale != NULL && cache_object_try_ref(stale))
-            f->stale = stale;
-        expect_variant_locked(f, request);
+        f = lead_locked(c, s, key, request, stale);
+    } else if (is_full_locked(f)) {
+        begun = FILL_FULL;
+        f = NULL;
     }
-    attach_locked(f, reader, begun == FILL_LEAD);
+    if (f != NULL)
+        attach_locked(f, reader, begun == FILL_LEAD);
     pthread_mutex_unlock(&s->lock);
     *fill = f;
     if (begun == FILL_LEAD)
         memory_fit(c);
     return begun;
+}
+
+bool cache_fill_begin_behind(struct cache *c, const struct cache_key *key,
+                             const struct headers *request, struct cache_object *stale,
+                             struct cache_fill **fill)
+{
+    struct fill_shard *s = fill_shard_of(c, key);
+    *fill = NULL;
+    pthread_mutex_lock(&s->lock);
+    if (joinable_locked(s, key, request) == NULL)
+        *fill = lead_locked(c, s, key, request, stale);
+    pthread_mutex_unlock(&s->lock);
+    if (*fill == NULL)
+        return false;
+    memory_fit(c);
+    return true;
+}
+
+enum fill_begun cache_fill_peek(struct cache *c, const struct cache_key *key,
+                                const struct headers *request, unsigned *reader_count)
+{
+    struct fill_shard *s = fill_shard_of(c, key);
+    pthread_mutex_lock(&s->lock);
+    const struct cache_fill *f = joinable_locked(s, key, request);
+    enum fill_begun would_be = f == NULL           ? FILL_LEAD
+                               : is_full_locked(f) ? FILL_FULL
+                                                   : FILL_FOLLOW;
+    *reader_count = f == NULL ? 0 : f->reader_count;
+    pthread_mutex_unlock(&s->lock);
+    return would_be;
+}
+
+struct cache_fill *cache_fill_begin_alone(struct cache *c, const struct cache_key *key,
+                                          const struct headers *request)
+{
+    struct fill_shard *s = fill_shard_of(c, key);
+    pthread_mutex_lock(&s->lock);
+    struct cache_fill *f = lead_locked(c, s, key, request, NULL);
+    f->is_alone = true;
+    pthread_mutex_unlock(&s->lock);
+    memory_fit(c);
+    return f;
 }
 
 unsigned cache_reader_detach(struct cache_reader *r)
@@ -373,6 +445,7 @@ unsigned cache_reader_detach(struct cache_reader *r)
     r->next = NULL;
     r->prev = NULL;
     unsigned left = --f->reader_count;
+    f->follower_count -= !r->is_leader;
     make_room_locked(f);
     bool is_last = unref_locked(f);
     pthread_mutex_unlock(lock);
@@ -418,6 +491,18 @@ static bool new_object(struct cache_fill *f, const struct object_facts *facts,
     return *object != NULL;
 }
 
+/* The head is there: has one of its tags been purged since the fill began? Two tags with one hash
+ * cost a fetch. */
+static void recall_tags_locked(struct cache_fill *f, struct slice tags)
+{
+    struct slice tag;
+    while (f->purged_tag_count > 0 && !f->is_purged && cache_tags_next(&tags, &tag)) {
+        uint64_t hash = tag_hash(f->cache, tag);
+        for (unsigned i = 0; i < f->purged_tag_count; i++)
+            f->is_purged |= f->purged_tags[i] == hash;
+    }
+}
+
 void cache_fill_head(struct cache_fill *f, const struct object_facts *facts)
 {
     CHECK_OBJ(f, FILL_MAGIC);
@@ -438,6 +523,7 @@ void cache_fill_head(struct cache_fill *f, const struct object_facts *facts)
         return;
     }
     pthread_mutex_lock(&f->shard->lock);
+    recall_tags_locked(f, o->facts.tags);
     if (is_outgrown) {
         f->window_bytes = is_too_large ? WINDOW_BYTES : WINDOW_POOR_BYTES;
         atomic_store(&f->is_outgrown, true);
@@ -553,6 +639,14 @@ bool cache_fill_seal(struct cache_fill *f)
     return is_stored;
 }
 
+void cache_fill_adopt(struct cache_fill *f, struct cache_object *o)
+{
+    CHECK_OBJ(f, FILL_MAGIC);
+    CHECK(cache_fill_state(f) == FILL_WAITING && f->stale == NULL);
+    f->stale = cache_object_ref(o);
+    f->is_adopted = true;
+}
+
 void cache_fill_revalidated(struct cache_fill *f, const struct object_facts *facts)
 {
     CHECK_OBJ(f, FILL_MAGIC);
@@ -566,8 +660,9 @@ void cache_fill_revalidated(struct cache_fill *f, const struct object_facts *fac
     }
     object_set_state(o, OBJECT_COMPLETE);
     pthread_mutex_lock(&f->shard->lock);
+    recall_tags_locked(f, o->facts.tags);
     atomic_store_explicit(&f->object, o, memory_order_release);
-    (void)publish_locked(f, o, f->stale);
+    (void)publish_locked(f, o, f->is_adopted ? NULL : f->stale);
     end_locked(f, FILL_COMPLETE);
     pthread_mutex_unlock(&f->shard->lock);
     memory_fit(f->cache);
@@ -615,4 +710,57 @@ void fills_purge(struct cache *c, const struct cache_key *key, unsigned *dropped
             f->is_purged = true;
     *dropped = index_purge(c, key);
     pthread_mutex_unlock(&s->lock);
+}
+
+/* By key, or by the tags of what it makes or revalidates. */
+static bool is_hit_locked(struct cache_fill *f, const struct fill_mark *m)
+{
+    if (m->fits != NULL)
+        return m->fits(m->arg, f->key.bytes);
+    const struct cache_object *o = cache_fill_object(f);
+    struct slice tags = m->tags, tag;
+    while (cache_tags_next(&tags, &tag))
+        if ((o != NULL && tags_have(o->facts.tags, tag)) ||
+            (f->stale != NULL && tags_have(f->stale->facts.tags, tag)))
+            return true;
+    return false;
+}
+
+static void remember_tag_locked(struct cache_fill *f, uint64_t hash)
+{
+    for (unsigned i = 0; i < f->purged_tag_count; i++)
+        if (f->purged_tags[i] == hash)
+            return;
+    if (f->purged_tag_count < PURGED_TAGS_MAX)
+        f->purged_tags[f->purged_tag_count++] = hash;
+    else
+        f->is_purged = true;
+}
+
+static void remember_tags_locked(struct cache_fill *f, struct slice tags)
+{
+    struct slice tag;
+    while (!f->is_purged && cache_tags_next(&tags, &tag))
+        remember_tag_locked(f, tag_hash(f->cache, tag));
+}
+
+uint64_t fills_mark(struct cache *c, const struct fill_mark *m)
+{
+    uint64_t count = 0;
+    for (unsigned i = 0; i < FILL_SHARDS; i++) {
+        struct fill_shard *s = &c->fill_shards[i];
+        pthread_mutex_lock(&s->lock);
+        for (struct cache_fill *f = s->fills; f != NULL; f = f->next) {
+            bool is_hit = is_hit_locked(f, m);
+            count += is_hit;
+            if (m->is_dry)
+                continue;
+            if (is_hit)
+                f->is_purged = true;
+            else if (m->fits == NULL && cache_fill_state(f) == FILL_WAITING)
+                remember_tags_locked(f, m->tags);
+        }
+        pthread_mutex_unlock(&s->lock);
+    }
+    return count;
 }

@@ -74,12 +74,102 @@ static int32_t age_value(const struct headers *response)
 }
 
 /* The conservative sum: also when a cache on the way did not say how old its answer was. */
-static int32_t corrected_initial_age(const struct headers *response, int64_t date_s,
-                                     const struct response_times *times)
+static void read_age(const struct headers *response, int64_t date_s,
+                     const struct response_times *times, struct freshness *out)
 {
-    int32_t apparent = saturate(times->now_wall_s - date_s);
-    int32_t corrected = saturate((int64_t)age_value(response) + saturate(times->delay_s));
-    return apparent > corrected ? apparent : corrected;
+    out->apparent_age_s = saturate(times->now_wall_s - date_s);
+    out->age_value_s = age_value(response);
+    out->delay_s = saturate(times->delay_s);
+    int32_t corrected = saturate((int64_t)out->age_value_s + out->delay_s);
+    out->initial_age_s = out->apparent_age_s > corrected ? out->apparent_age_s : corrected;
+}
+
+/* ---- which lifetime -------------------------------------------------------------------------- */
+
+static void set_lifetime(struct freshness *out, enum lifetime_source source, int32_t lifetime_s)
+{
+    out->source = source;
+    out->lifetime_s = lifetime_s;
+}
+
+/* Counted from when the answer came, not from when somebody made it: an operator who writes 60 s
+ * means 60 s here, also behind another cache that has had it for an hour. */
+static void set_rule_lifetime(struct freshness *out, int32_t ttl_s)
+{
+    int32_t lifetime_s = ttl_s <= 0 ? 0 : saturate((int64_t)ttl_s + out->initial_age_s);
+    set_lifetime(out, LIFETIME_RULE, lifetime_s);
+}
+
+static void read_lifetime(const struct headers *response, uint16_t status,
+                          const struct cache_control *control, const struct response_times *times,
+                          const struct freshness_policy *policy, int64_t date_s,
+                          struct freshness *out)
+{
+    bool has_expires = !policy->ignores_origin && !policy->ignores_expires &&
+                       headers_has(response, HEADER_EXPIRES);
+    if (policy->has_ttl) {
+        set_rule_lifetime(out, policy->ttl_s);
+    } else if (control->s_maxage_s != CONTROL_NONE) {
+        set_lifetime(out, LIFETIME_S_MAXAGE, control->s_maxage_s);
+    } else if (control->max_age_s != CONTROL_NONE) {
+        set_lifetime(out, LIFETIME_MAX_AGE, control->max_age_s);
+    } else if (has_expires) {
+        set_lifetime(out, LIFETIME_EXPIRES, expires_lifetime(response, date_s, times->now_wall_s));
+    } else if (policy->default_ttl_s != CONTROL_NONE) {
+        set_lifetime(out, LIFETIME_DEFAULT, saturate(policy->default_ttl_s));
+    } else if (may_guess(status, control, policy)) {
+        int32_t guess_s = heuristic_lifetime(response, date_s, times, policy);
+        set_lifetime(out, guess_s > 0 ? LIFETIME_HEURISTIC : LIFETIME_NONE, guess_s);
+    }
+}
+
+const char *lifetime_word(enum lifetime_source s)
+{
+    switch (s) {
+    case LIFETIME_NONE: return "none";
+    case LIFETIME_S_MAXAGE: return "s-maxage";
+    case LIFETIME_MAX_AGE: return "max-age";
+    case LIFETIME_EXPIRES: return "expires";
+    case LIFETIME_DEFAULT: return "default";
+    case LIFETIME_HEURISTIC: return "heuristic";
+    case LIFETIME_RULE: return "rule";
+    }
+    UNREACHABLE();
+}
+
+/* ---- the clocks after it (RFC 9111 4.2.4, RFC 5861) ------------------------------------------ */
+
+/* What the answer says itself; else the policy's. The policy is about answers that could be given
+ * without asking for a while, and then no longer. One that was never fresh (max-age=0, or nothing
+ * said and an ETag) is kept to be asked about: each client had it confirmed with its own cookies,
+ * so it is nobody else's unless its author says so. */
+static int32_t window(int32_t said_s, int32_t policy_s, const struct freshness *f)
+{
+    if (said_s != CONTROL_NONE)
+        return said_s;
+    return f->lifetime_s > 0 ? saturate(policy_s) : 0;
+}
+
+static void read_windows(const struct cache_control *control, const struct freshness_policy *policy,
+                         struct freshness *out)
+{
+    int32_t behind_s = control->stale_while_revalidate_s, error_s = control->stale_if_error_s;
+    out->stale_by_rule = out->must_revalidate && policy->overrides_revalidate;
+    if (out->must_ask || (out->must_revalidate && !out->stale_by_rule))
+        return; /* 4.2.4: forbidden outright */
+    if (out->stale_by_rule)
+        behind_s = error_s = CONTROL_NONE; /* beside must-revalidate these say nothing */
+    out->stale_while_revalidate_s = window(behind_s, policy->stale_while_revalidate_s, out);
+    out->stale_if_error_s = window(error_s, policy->stale_if_error_s, out);
+    out->stale_if_unreachable_s = window(CONTROL_NONE, policy->stale_if_unreachable_s, out);
+}
+
+static int32_t longest_window(const struct freshness *f)
+{
+    int32_t longest = f->stale_while_revalidate_s;
+    if (f->stale_if_error_s > longest)
+        longest = f->stale_if_error_s;
+    return f->stale_if_unreachable_s > longest ? f->stale_if_unreachable_s : longest;
 }
 
 void cache_freshness_read(const struct headers *response, uint16_t status,
@@ -91,27 +181,13 @@ void cache_freshness_read(const struct headers *response, uint16_t status,
         date_s = times->now_wall_s; /* RFC 9110 6.6.1: the time it was received stands for it */
 
     *out = (struct freshness){
-        .initial_age_s = corrected_initial_age(response, date_s, times),
         .must_ask = control->no_cache,
-        .must_revalidate = control->must_revalidate || control->proxy_revalidate ||
-                           control->s_maxage_s != CONTROL_NONE, /* 5.2.2.10 */
+        .must_revalidate = cache_control_forbids_stale(control),
     };
-    if (control->s_maxage_s != CONTROL_NONE) {
-        out->source = LIFETIME_S_MAXAGE;
-        out->lifetime_s = control->s_maxage_s;
-    } else if (control->max_age_s != CONTROL_NONE) {
-        out->source = LIFETIME_MAX_AGE;
-        out->lifetime_s = control->max_age_s;
-    } else if (headers_has(response, HEADER_EXPIRES)) {
-        out->source = LIFETIME_EXPIRES;
-        out->lifetime_s = expires_lifetime(response, date_s, times->now_wall_s);
-    } else if (policy->default_ttl_s != CONTROL_NONE) {
-        out->source = LIFETIME_DEFAULT;
-        out->lifetime_s = saturate(policy->default_ttl_s);
-    } else if (may_guess(status, control, policy)) {
-        out->lifetime_s = heuristic_lifetime(response, date_s, times, policy);
-        out->source = out->lifetime_s > 0 ? LIFETIME_HEURISTIC : LIFETIME_NONE;
-    }
+    read_age(response, date_s, times, out);
+    read_lifetime(response, status, control, times, policy, date_s, out);
+    read_windows(control, policy, out);
+    out->keep_s = saturate((int64_t)longest_window(out) + saturate(policy->keep_s));
 }
 
 int32_t cache_age_s(const struct freshness *f, int64_t received_ms, int64_t now_ms)
@@ -122,13 +198,13 @@ int32_t cache_age_s(const struct freshness *f, int64_t received_ms, int64_t now_
 /* ---- is it? ---------------------------------------------------------------------------------- */
 
 /* 5.2.1.2: what the client would take, if a stale answer may be given at all (4.2.4). A response
- * that never had a lifetime is kept for validation only. */
+ * that was never fresh is kept for validation only. */
 static bool takes_stale(const struct freshness *f, int32_t age_s,
                         const struct cache_control *request)
 {
     if (request == NULL || request->max_stale_s == CONTROL_NONE)
         return false;
-    if (f->must_revalidate || f->source == LIFETIME_NONE)
+    if (f->must_revalidate || f->lifetime_s == 0)
         return false;
     return (int64_t)age_s - f->lifetime_s <= request->max_stale_s;
 }

@@ -49,7 +49,7 @@ static int entry_matches(struct cds_lfht_node *node, const void *wanted)
            memcmp(e->key, key->bytes.ptr, key->bytes.len) == 0;
 }
 
-static struct entry *entry_find(struct cache *c, const struct cache_key *key)
+struct entry *index_entry_find(struct cache *c, const struct cache_key *key)
 {
     struct cds_lfht_iter iter;
     cds_lfht_lookup(c->table, key->low, entry_matches, key, &iter);
@@ -91,7 +91,7 @@ enum cache_found cache_find(struct cache *c, const struct cache_key *key,
                             const struct headers *request, struct cache_object **object)
 {
     *object = NULL;
-    struct entry *e = entry_find(c, key);
+    struct entry *e = index_entry_find(c, key);
     if (e == NULL)
         return CACHE_MISS;
     uintptr_t word = entry_load(e);
@@ -107,13 +107,11 @@ enum cache_found cache_find(struct cache *c, const struct cache_key *key,
 
 struct cache_object *index_peek(struct cache *c, const struct cache_key *key)
 {
-    struct entry *e = entry_find(c, key);
+    struct entry *e = index_entry_find(c, key);
     uintptr_t word = e == NULL ? 0 : entry_load(e);
     const struct variants *list = word_list(word);
     return list != NULL ? list->at[0] : (struct cache_object *)word;
 }
-
-/* ---- changing: the shard's lock is held ------------------------------------------------------ */
 
 static struct view view_of(uintptr_t word)
 {
@@ -127,6 +125,24 @@ static struct cache_object *view_at(const struct view *v, uint32_t i)
 {
     return v->at != NULL ? v->at[i] : v->single;
 }
+
+unsigned cache_find_tagged(struct cache *c, const struct cache_key *key, struct cache_object **at,
+                           unsigned most)
+{
+    unsigned count = 0;
+    struct entry *e = index_entry_find(c, key);
+    struct view v = view_of(e == NULL ? 0 : entry_load(e));
+    for (uint32_t i = 0; i < v.count && count < most; i++) {
+        struct cache_object *o = view_at(&v, i);
+        struct slice tag = o->facts.validators.etag;
+        bool is_strong = tag.len > 0 && tag.ptr[0] == '"';
+        if (is_strong && o->facts.status == 200 && cache_object_try_ref(o))
+            at[count++] = o;
+    }
+    return count;
+}
+
+/* ---- changing: the shard's lock is held ------------------------------------------------------ */
 
 static void entry_free(struct rcu_head *head)
 {
@@ -143,8 +159,8 @@ static void list_free(struct rcu_head *head)
 }
 
 /* Publishes `count` objects as an entry's, whose old list goes. With none, the entry goes too. */
-static void entry_set_locked(struct cache *c, struct entry *e, struct cache_object *const *at,
-                             uint32_t count)
+static void entry_set_locked(struct cache *c, struct shard *s, struct entry *e,
+                             struct cache_object *const *at, uint32_t count)
 {
     uintptr_t old = entry_load(e);
     uintptr_t word = count == 1 ? (uintptr_t)at[0] : 0;
@@ -161,21 +177,24 @@ static void entry_set_locked(struct cache *c, struct entry *e, struct cache_obje
         cache_defer(&word_list(old)->rcu, list_free);
     if (count > 0)
         return;
+    ordered_remove_locked(s, e);
     int missing = cds_lfht_del(c->table, &e->node);
     CHECK(missing == 0);
     cache_defer(&e->rcu, entry_free);
 }
 
-static void entry_add_locked(struct cache *c, struct cache_object *o)
+static void entry_add_locked(struct cache *c, struct shard *s, struct cache_object *o)
 {
     struct entry *e = memory_block_small(c, MEMORY_INDEX, sizeof *e + o->key.len);
     cds_lfht_node_init(&e->node);
     e->cache = c;
     e->high = o->high;
     e->key_length = (uint32_t)o->key.len;
+    e->counted_by = 0;
     if (o->key.len > 0)
         memcpy(e->key, o->key.ptr, o->key.len);
     atomic_store_explicit(&e->variants, (uintptr_t)o, memory_order_release);
+    ordered_insert_locked(s, e);
     cds_lfht_add(c->table, o->low, &e->node);
 }
 
@@ -183,6 +202,7 @@ static void entry_add_locked(struct cache *c, struct cache_object *o)
 static void object_leave_locked(struct cache *c, struct shard *s, struct cache_object *o)
 {
     queue_remove_locked(s, o);
+    tags_leave_locked(c, o);
     count_sub(&c->objects, 1);
     if (o->facts.selecting.len > 0)
         count_sub(&c->varying, 1);
@@ -193,6 +213,7 @@ static void object_enter_locked(struct cache *c, struct shard *s, struct cache_o
 {
     o->charge_bytes = object_bytes(o);
     queue_insert_locked(s, cache_object_ref(o));
+    tags_enter_locked(c, o);
     count_add(&c->objects, 1);
     if (o->facts.selecting.len > 0)
         count_add(&c->varying, 1);
@@ -249,7 +270,7 @@ static bool join_entry_locked(struct cache *c, struct shard *s, struct entry *e,
             at[1 + count++] = other;
     }
     cap_variants(c, at + 1, &count, going, &going_count);
-    entry_set_locked(c, e, at, count + 1);
+    entry_set_locked(c, s, e, at, count + 1);
     for (uint32_t i = 0; i < going_count; i++)
         object_leave_locked(c, s, going[i]);
     free(at);
@@ -263,9 +284,9 @@ bool index_publish(struct cache *c, struct cache_object *o, struct cache_object 
     bool is_published = true;
     cache_read_begin();
     pthread_mutex_lock(&s->lock);
-    struct entry *e = entry_find(c, &key);
+    struct entry *e = index_entry_find(c, &key);
     if (e == NULL)
-        entry_add_locked(c, o);
+        entry_add_locked(c, s, o);
     else
         is_published = join_entry_locked(c, s, e, o, replaces);
     if (is_published)
@@ -281,7 +302,7 @@ bool index_unlink_locked(struct cache *c, struct shard *s, struct cache_object *
         return false;
     struct cache_key key = object_key(o);
     cache_read_begin();
-    struct entry *e = entry_find(c, &key);
+    struct entry *e = index_entry_find(c, &key);
     CHECK(e != NULL);
     struct view old = view_of(entry_load(e));
     struct cache_object **at = xmalloc(old.count * sizeof *at);
@@ -290,7 +311,7 @@ bool index_unlink_locked(struct cache *c, struct shard *s, struct cache_object *
         if (view_at(&old, i) != o)
             at[count++] = view_at(&old, i);
     CHECK(count + 1 == old.count);
-    entry_set_locked(c, e, at, count);
+    entry_set_locked(c, s, e, at, count);
     free(at);
     object_leave_locked(c, s, o);
     cache_read_end();
@@ -300,7 +321,7 @@ bool index_unlink_locked(struct cache *c, struct shard *s, struct cache_object *
 static unsigned entry_clear_locked(struct cache *c, struct shard *s, struct entry *e)
 {
     struct view old = view_of(entry_load(e));
-    entry_set_locked(c, e, NULL, 0); /* the old list stays readable: we are in a read section */
+    entry_set_locked(c, s, e, NULL, 0); /* the old list stays readable: we are in a read section */
     for (uint32_t i = 0; i < old.count; i++)
         object_leave_locked(c, s, view_at(&old, i));
     return old.count;
@@ -311,11 +332,23 @@ unsigned index_purge(struct cache *c, const struct cache_key *key)
     struct shard *s = shard_of(c, key);
     cache_read_begin();
     pthread_mutex_lock(&s->lock);
-    struct entry *e = entry_find(c, key);
+    struct entry *e = index_entry_find(c, key);
     unsigned count = e == NULL ? 0 : entry_clear_locked(c, s, e);
     pthread_mutex_unlock(&s->lock);
     cache_read_end();
     return count;
+}
+
+void index_entry_visit_locked(struct entry *e, cache_visit_f *visit, void *arg)
+{
+    struct view v = view_of(entry_load(e));
+    for (uint32_t i = 0; i < v.count; i++)
+        visit(arg, view_at(&v, i));
+}
+
+void index_entry_clear_locked(struct cache *c, struct shard *s, struct entry *e)
+{
+    (void)entry_clear_locked(c, s, e);
 }
 
 void cache_drop(struct cache *c, struct cache_object *o)

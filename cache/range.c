@@ -26,8 +26,8 @@ static bool is_date_strong(const struct validators *v)
     return v->last_modified_s >= 0 && v->date_s >= 0 && v->date_s - v->last_modified_s >= 1;
 }
 
-static bool if_range_holds(const struct headers *request, const struct validators *v,
-                           int64_t now_wall_s)
+bool cache_if_range_holds(const struct headers *request, const struct validators *v,
+                          int64_t now_wall_s)
 {
     const struct header *f = headers_find(request, HEADER_IF_RANGE);
     if (f == NULL)
@@ -136,7 +136,7 @@ enum range_verdict cache_ranges(const struct headers *request, const struct vali
         return RANGE_WHOLE;
     if (!slice_has_prefix_nocase(f->value, unit)) /* 14.2: a unit that we do not know */
         return RANGE_WHOLE;
-    if (!if_range_holds(request, v, now_wall_s))
+    if (!cache_if_range_holds(request, v, now_wall_s))
         return RANGE_WHOLE;
     enum range_verdict verdict =
         read_set((struct slice){ f->value.ptr + unit.len, f->value.len - unit.len }, length, out);

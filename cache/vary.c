@@ -13,22 +13,7 @@
  * order carries no meaning). other fields      white space around commas becomes ", " after them;
  * text in quotes is left alone.
  */
-#include "cache/decide.h"
-
-static bool is_token_char(char c)
-{
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))
-        return true;
-    return c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL;
-}
-
-static bool is_token(struct slice s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (!is_token_char(s.ptr[i]))
-            return false;
-    return s.len > 0;
-}
+#include "cache/directives.h"
 
 /* ---- the end of the stream ------------------------------------------------------------------- */
 

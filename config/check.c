@@ -81,6 +81,17 @@ static void mistake_unknown_origin(struct config_loader *l, const struct config_
                    config_nearest_question(l, &near, ""));
 }
 
+void config_origin_resolve(struct config_loader *l, size_t place,
+                           const struct config_origin **origin)
+{
+    struct config_place at = l->places[place];
+    if (at.is_wrong || config_place_is_wrong(l, &l->config->origins))
+        return;
+    *origin = origin_find(l->config, at.text);
+    if (*origin == NULL)
+        mistake_unknown_origin(l, &at);
+}
+
 static void resolve_origin(struct config_loader *l, struct config_site *s)
 {
     const struct config_place *name = config_place_find(l, &s->origin);
@@ -89,11 +100,9 @@ static void resolve_origin(struct config_loader *l, struct config_site *s)
         config_mistake(l, site, "has no origin");
         return;
     }
-    if (name->is_wrong || config_place_is_wrong(l, &l->config->origins))
-        return;
-    s->origin = origin_find(l->config, name->text);
-    if (s->origin == NULL)
-        mistake_unknown_origin(l, name);
+    const struct config_origin *found = NULL;
+    config_origin_resolve(l, (size_t)(name - l->places), &found);
+    s->origin = (struct config_origin *)found;
 }
 
 static void add_host(struct config_loader *l, const struct config_site *s, const char *host)
@@ -162,6 +171,12 @@ static void check_sites(struct config_loader *l)
     config_hosts_init(c->own, host_count);
     for (size_t i = 0; i < c->site_count; i++)
         check_site(l, &c->sites[i]);
+    for (size_t i = 0; i < c->site_count; i++) { /* all hosts are known */
+        if (c->sites[i].name == NULL)
+            continue; /* told */
+        config_site_rules_check(l, &c->sites[i]);
+        config_site_tests_check(l, &c->sites[i]);
+    }
 }
 
 static void check_origins(struct config_loader *l)

@@ -52,6 +52,7 @@ struct config_ttl {
 
 struct config_rule;
 struct config_rule_test;
+struct rule_gate;
 
 struct config_site {
     char **hosts; /* NULL-terminated: "www.example.com", "*.example.com", "*"; lower case, no port */
@@ -59,6 +60,7 @@ struct config_site {
     char *name;   /* its first host: what the key and the stats call it */
     struct config_rule *rules; /* rules.h: those of its presets, then its own */
     size_t rule_count;
+    struct rule_gate *gates;   /* rules_internal.h: one for each rule */
     char **presets;            /* sites.*.presets: NULL-terminated */
     size_t preset_count;
     struct config_rule_test *tests; /* rules_internal.h */

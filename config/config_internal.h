@@ -36,8 +36,35 @@ enum config_type {
     CONFIG_SWITCH, /* `off`, or a mapping of the items below it */
     CONFIG_ORIGINS,
     CONFIG_SITES,
+    /* what rules and their tests have; one text, or a list of them */
+    CONFIG_WORDS, /* of the choices */
+    CONFIG_HOST_GLOBS,
+    CONFIG_PATH_GLOBS,
+    CONFIG_NAME_GLOBS, /* of parameters, cookies, fields */
+    CONFIG_NAMES,      /* of cookies */
+    CONFIG_REGEXES,
+    CONFIG_METHODS,
+    CONFIG_STATUSES, /* 404, 5xx */
+    CONFIG_TAGS,
+    /* one text */
+    CONFIG_VALUE_GLOB, /* of a condition */
+    CONFIG_REGEX,
+    CONFIG_METHOD,
+    CONFIG_TEMPLATE,
+    CONFIG_BODY, /* may have line breaks */
+    CONFIG_STATUS,
+    CONFIG_DENY, /* true, or a status */
+    CONFIG_CLIENT_ADDRESS,
+    CONFIG_URL,
+    /* of their own kind */
+    CONFIG_CONDITIONS,
+    CONFIG_FIELDS,
+    CONFIG_RULE_CACHE, /* a word, or a mapping of the items below it */
+    CONFIG_MATCH,
+    CONFIG_RULES,
+    CONFIG_TESTS,
 };
-enum config_where { IN_CONFIG, IN_ORIGIN, IN_SITE };
+enum config_where { IN_CONFIG, IN_ORIGIN, IN_SITE, IN_RULE, IN_MATCH, IN_TEST };
 enum config_reload { LIVE, RESTART };
 enum config_fits { FITS_ALL, FITS_SERVERS, FITS_FILES }; /* which kind of origin has the item */
 
@@ -52,7 +79,7 @@ struct config_item {
     const char *unit;     /* CONFIG_COUNT: what is counted */
     const char *initial;  /* the default, as it would be written; NULL: not set */
     const char *shown_initial;  /* how the manual says it, when `initial` alone does not */
-    const char *const *choices; /* CONFIG_CHOICE: NULL-terminated, in the order of the enum */
+    const char *const *choices; /* CONFIG_CHOICE, _WORDS: NULL-terminated, in the order of the enum */
     enum config_reload reload;
     enum config_fits fits;
     const char *help;
@@ -66,6 +93,10 @@ const struct config_item *config_item_find(struct slice path);
 /* Whether items lie below the path. */
 bool config_item_is_group(struct slice path);
 bool config_type_is_list(enum config_type type);
+/* A number or choice of a rule or test: RULE_NOT_GIVEN when it was left out. */
+bool config_item_is_optional_number(const struct config_item *item);
+/* As it is shown: "origins.NAME.root", "sites[].rules[].match.path". */
+void config_item_print_path(const struct config_item *item, FILE *out);
 /* One value: "a size from 16MiB to 4TiB". */
 void config_item_print_allowed(const struct config_item *item, FILE *out);
 /* The whole of it: "a host name, or a list of them". */
@@ -100,6 +131,11 @@ struct config_loader {
     size_t mistake_count, mistake_room;
     struct config_place *places;
     size_t place_count, place_room;
+    struct config_warning *warnings, *last_warning; /* in the arena of the load */
+};
+struct config_warning {
+    struct config_warning *next;
+    const char *line;
 };
 
 void config_loader_init(struct config_loader *l, struct config *c, const char *name);
@@ -124,6 +160,8 @@ struct config_place *config_place_find(const struct config_loader *l, const void
 struct config_place config_place_or(const struct config_loader *l, const void *field,
                                     const char *path);
 bool config_place_is_wrong(const struct config_loader *l, const void *field);
+/* config_item_print_path() as a text; lives as long as the load. */
+const char *config_item_shown_path(struct config_loader *l, const struct config_item *item);
 /* In double quotes, control characters escaped, cut when long. Lives as long as the load. */
 const char *config_shown(struct config_loader *l, struct slice text);
 const char *config_format(struct config_loader *l, const char *format, ...)
@@ -154,6 +192,8 @@ must_check bool config_parse_site_host(struct arena *a, struct slice text, char 
 must_check bool config_parse_network(struct arena *a, struct slice text, char **network,
                                      const char **why);
 must_check bool config_parse_bool(struct slice text, bool *value);
+/* RFC 9110 5.1: the name of a field. */
+bool config_is_token(struct slice text);
 bool config_address_is_loopback(const struct config_address *address);
 bool config_address_equal(const struct config_address *a, const struct config_address *b);
 void config_print_bytes(uint64_t bytes, FILE *out);
@@ -177,6 +217,39 @@ void config_set(struct config_loader *l, const struct config_item *item, void *b
                 const struct config_input *in);
 /* Every item of that place gets its default. */
 void config_set_defaults(struct config_loader *l, enum config_where where, void *base);
+
+/* Whether one text of the item's kind reads as one; `why` as for values. */
+must_check bool config_check_text(struct config_loader *l, const struct config_item *item, struct slice text,
+                                  const char **why);
+
+/* ---- printing (print.c, print_rules.c) ------------------------------------------------------- */
+void config_print_quoted(const char *string, FILE *out);
+void config_print_strings(char *const *list, FILE *out);
+void config_print_rules(const struct config_site *s, FILE *out);
+bool config_item_print_rule_value(const struct config_item *item, const void *field, FILE *out);
+/* The last part of an item's path. */
+const char *config_item_name(const struct config_item *item);
+
+/* ---- rules ------------------------------------------------------------------------------------ */
+struct config_rule;
+struct config_rule_test;
+/* rules_compile.c: right after its items were read. `first_mistake`: how many there were before that. */
+void config_rule_compile(struct config_loader *l, struct config_rule *r, const struct config_place *at,
+                         size_t first_mistake);
+void config_rule_check(struct config_loader *l, struct config_rule *r, const struct config_place *at,
+                       size_t first_mistake); /* rules_check.c */
+void config_rule_test_compile(struct config_loader *l, struct config_rule_test *t, const struct config_place *at,
+                              size_t first_mistake); /* rules_tests.c */
+/* What needs the other rules, sites and origins of the file. */
+void config_site_rules_check(struct config_loader *l, struct config_site *s); /* rules_check.c */
+void config_site_tests_check(struct config_loader *l, const struct config_site *s); /* rules_tests.c */
+void config_rules_open_gates(struct config_loader *l, struct config_site *s); /* rules_compile.c */
+const char *config_rule_summary(struct config_loader *l, const struct config_rule *r); /* rules_say.c */
+/* check.c: the origin whose name was remembered at that place, or a mistake. */
+void config_origin_resolve(struct config_loader *l, size_t place, const struct config_origin **origin);
+/* Says at the load's end, if it had no mistake, what an operator should know ("FILE:LINE: PATH: …"). */
+void config_warn(struct config_loader *l, const struct config_place *at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 void config_parse_yaml(struct config_loader *l, struct slice yaml); /* parse.c */

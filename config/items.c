@@ -3,7 +3,9 @@
  * one field in config.h. Pure data and the questions about it; any thread.
  */
 #include "base/log.h"
+#include "base/verdict.h"
 #include "config/config_internal.h"
+#include "config/rules_internal.h"
 
 #define FIELD(type, member)                                                                        \
     .offset = offsetof(struct type, member), .bytes = sizeof(((struct type *)NULL)->member)
@@ -15,12 +17,34 @@
 #define LIST_ORIGIN(member, count)                                                                 \
     .where = IN_ORIGIN, FIELD(config_origin, member),                                              \
     .count_offset = offsetof(struct config_origin, count)
+#define LIST_SITE(member, count)                                                                   \
+    .where = IN_SITE, FIELD(config_site, member),                                                  \
+    .count_offset = offsetof(struct config_site, count)
+#define AT_RULE(member)  .where = IN_RULE, FIELD(config_rule, member), .count_offset = NO_COUNT
+#define AT_MATCH(member) .where = IN_MATCH, FIELD(rule_match, member), .count_offset = NO_COUNT
+#define AT_TEST(member)  .where = IN_TEST, FIELD(config_rule_test, member), .count_offset = NO_COUNT
+#define LIST_RULE(member, count)                                                                   \
+    .where = IN_RULE, FIELD(config_rule, member),                                                  \
+    .count_offset = offsetof(struct config_rule, count)
 
 enum { SECOND_MS = 1000, HOUR_MS = 3600 * SECOND_MS, DAY_MS = 24 * HOUR_MS, YEAR_S = 365 * 86400 };
 #define TIMEOUT                                                                                    \
-    .min = 10, .max = DAY_MS /* 10ms keeps a slip of the unit from closing everything at once */
+    .min = 10, .max = DAY_MS /* 10ms keeps a slip of the unit from closing                         \
+                                everything at once */
 
 static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
+static const char *const schemes[] = { "http", "https", NULL };
+static const char *const cache_words[] = { "bypass", "no_store", NULL };
+static const char *const ignores[] = { "cache-control", "set-cookie", "vary", "authorization",
+                                       NULL };
+static const char *const no_yes[] = { "false", "true", NULL };
+static const char *const outcomes[] = {
+#define X(id, word, help) word,
+    OUTCOMES(X)
+#undef X
+        NULL
+};
+static_assert(RULE_CACHE_BYPASS == 0 && RULE_CACHE_NO_STORE == 1, "order of cache_words");
 static_assert(LOG_ERROR == 0 && LOG_WARN == 1 && LOG_INFO == 2 && LOG_DEBUG == 3,
               "order of levels");
 
@@ -208,6 +232,144 @@ const struct config_item config_items[] = {
       .help = "Host names: exact, `*.example.com` for all below one, `*` for all others." },
     { "sites.*.origin", CONFIG_ORIGIN_NAME, AT_SITE(origin), .shown_initial = "must be given", .reload = LIVE,
       .help = "The name of an origin." },
+    { "sites.*.presets", CONFIG_WORDS, LIST_SITE(presets, preset_count), .choices = rules_preset_names, .reload = LIVE,
+      .help = "Rules that Larder brings for well-known applications; they come before the site's own (docs/rules.md)." },
+
+    { "sites.*.rules", CONFIG_RULES, LIST_SITE(rules, rule_count), .reload = LIVE,
+      .help = "What is to be done with which requests and answers: a list, in order (docs/rules.md)." },
+    { "sites.*.rules.*.name", CONFIG_TEXT, AT_RULE(name), .reload = LIVE,
+      .help = "What messages and tests call the rule." },
+    { "sites.*.rules.*.match.host", CONFIG_HOST_GLOBS, AT_MATCH(host), .reload = LIVE,
+      .help = "Hosts of the site for which the rule holds." },
+    { "sites.*.rules.*.match.path", CONFIG_PATH_GLOBS, AT_MATCH(path), .reload = LIVE,
+      .help = "Paths: `*` is anything but a slash, `**` anything." },
+    { "sites.*.rules.*.match.path_regex", CONFIG_REGEXES, AT_MATCH(path_regex), .reload = LIVE,
+      .help = "Paths by PCRE2; what its groups take is `$1` and so on in redirects, rewrites, tags and fields." },
+    { "sites.*.rules.*.match.ignore_case", CONFIG_BOOL, AT_MATCH(ignores_case), .shown_initial = "false", .reload = LIVE,
+      .help = "Whether path and path_regex take A for a." },
+    { "sites.*.rules.*.match.method", CONFIG_METHODS, AT_MATCH(method), .reload = LIVE,
+      .help = "Request methods." },
+    { "sites.*.rules.*.match.scheme", CONFIG_WORDS, AT_MATCH(scheme), .choices = schemes, .reload = LIVE,
+      .help = "How the client came." },
+    { "sites.*.rules.*.match.query", CONFIG_CONDITIONS, AT_MATCH(query), .reload = LIVE,
+      .help = "Parameters of the query, by name." },
+    { "sites.*.rules.*.match.fields", CONFIG_CONDITIONS, AT_MATCH(fields), .reload = LIVE,
+      .help = "Header fields of the request, by name." },
+    { "sites.*.rules.*.match.cookies", CONFIG_CONDITIONS, AT_MATCH(cookies), .reload = LIVE,
+      .help = "Cookies of the request, by name." },
+    { "sites.*.rules.*.match.client", CONFIG_NETWORKS, AT_MATCH(client), .reload = LIVE,
+      .help = "Networks that the client is in." },
+    { "sites.*.rules.*.match.status", CONFIG_STATUSES, AT_MATCH(status), .reload = LIVE,
+      .help = "Status of the answer; the rule then waits for it." },
+    { "sites.*.rules.*.match.response_fields", CONFIG_CONDITIONS, AT_MATCH(response_fields), .reload = LIVE,
+      .help = "Header fields of the answer; the rule then waits for it." },
+    { "sites.*.rules.*.match.not", CONFIG_MATCH, AT_MATCH(opposite), .reload = LIVE,
+      .help = "A mapping like match: the rule holds for what that one does not match." },
+    { "sites.*.rules.*.cache", CONFIG_RULE_CACHE, AT_RULE(cache.word), .choices = cache_words, .reload = LIVE,
+      .help = "bypass neither looks up nor stores, no_store does not store; or the items below." },
+    { "sites.*.rules.*.cache.ttl", CONFIG_S, AT_RULE(cache.ttl_s), .min = 0, .max = YEAR_S, .reload = LIVE,
+      .help = "Lifetime of what may be stored, instead of what the origin says." },
+    { "sites.*.rules.*.cache.default_ttl", CONFIG_TTLS, LIST_RULE(cache.ttls, cache.ttl_count), .min = 0, .max = YEAR_S, .reload = LIVE,
+      .help = "Lifetime by status for answers that bring none of their own." },
+    { "sites.*.rules.*.cache.grace", CONFIG_S, AT_RULE(cache.grace_s), .min = 0, .max = YEAR_S, .reload = LIVE,
+      .help = "stale_while_revalidate and stale_if_error at once." },
+    { "sites.*.rules.*.cache.stale_while_revalidate", CONFIG_S, AT_RULE(cache.stale_while_revalidate_s), .min = 0, .max = YEAR_S, .reload = LIVE,
+      .help = "How long past its lifetime it is still served while it is refreshed behind it." },
+    { "sites.*.rules.*.cache.stale_if_error", CONFIG_S, AT_RULE(cache.stale_if_error_s), .min = 0, .max = YEAR_S, .reload = LIVE,
+      .help = "How long past its lifetime it is served when the origin is in trouble." },
+    { "sites.*.rules.*.cache.keep", CONFIG_S, AT_RULE(cache.keep_s), .min = 0, .max = YEAR_S, .reload = LIVE,
+      .help = "How long past all that it is kept so that the origin can be asked whether it still holds." },
+    { "sites.*.rules.*.cache.ignore", CONFIG_WORDS, AT_RULE(cache.ignore), .choices = ignores, .reload = LIVE,
+      .help = "What origin or request say that is taken as not said; each can show one visitor what is meant for another." },
+    { "sites.*.rules.*.key.ignore", CONFIG_NAME_GLOBS, AT_RULE(key.ignore), .reload = LIVE,
+      .help = "Parameters that the key is without; the origin still gets them." },
+    { "sites.*.rules.*.key.keep", CONFIG_NAME_GLOBS, AT_RULE(key.keep), .reload = LIVE,
+      .help = "The only parameters that the key has." },
+    { "sites.*.rules.*.key.sort", CONFIG_BOOL, AT_RULE(key.sorts), .shown_initial = "false", .reload = LIVE,
+      .help = "Whether the key has its parameters in the order of their names." },
+    { "sites.*.rules.*.key.fields", CONFIG_FIELD_NAMES, AT_RULE(key.fields), .reload = LIVE,
+      .help = "Request fields whose values the key has, too." },
+    { "sites.*.rules.*.key.cookies", CONFIG_NAMES, AT_RULE(key.cookies), .reload = LIVE,
+      .help = "Cookies whose values the key has, too." },
+    { "sites.*.rules.*.key.ignore_case", CONFIG_BOOL, AT_RULE(key.ignores_case), .shown_initial = "false", .reload = LIVE,
+      .help = "Whether the key has the path in lower case." },
+    { "sites.*.rules.*.cookies.drop", CONFIG_NAME_GLOBS, AT_RULE(cookies.drop), .reload = LIVE,
+      .help = "Cookies taken off the request before look-up and forwarding." },
+    { "sites.*.rules.*.cookies.keep", CONFIG_NAME_GLOBS, AT_RULE(cookies.keep), .reload = LIVE,
+      .help = "The only cookies that are left on the request." },
+    { "sites.*.rules.*.request.set", CONFIG_FIELDS, AT_RULE(request.set), .reload = LIVE,
+      .help = "Request fields, instead of what the client sent." },
+    { "sites.*.rules.*.request.append", CONFIG_FIELDS, AT_RULE(request.append), .reload = LIVE,
+      .help = "Request fields, beside what the client sent." },
+    { "sites.*.rules.*.request.remove", CONFIG_NAME_GLOBS, AT_RULE(request.remove), .reload = LIVE,
+      .help = "Request fields that are taken off." },
+    { "sites.*.rules.*.response.set", CONFIG_FIELDS, AT_RULE(response.set), .reload = LIVE,
+      .help = "Fields that clients get, instead of what was stored or came." },
+    { "sites.*.rules.*.response.append", CONFIG_FIELDS, AT_RULE(response.append), .reload = LIVE,
+      .help = "Fields that clients get, beside what was stored or came." },
+    { "sites.*.rules.*.response.remove", CONFIG_NAME_GLOBS, AT_RULE(response.remove), .reload = LIVE,
+      .help = "Fields that clients do not get." },
+    { "sites.*.rules.*.redirect.to", CONFIG_TEMPLATE, AT_RULE(redirect.to), .reload = LIVE,
+      .help = "Where the client is sent: `https://$host$path$query`." },
+    { "sites.*.rules.*.redirect.status", CONFIG_STATUS, AT_RULE(redirect.status), .min = 301, .max = 308, .shown_initial = "302", .reload = LIVE,
+      .help = "301, 302, 303, 307 or 308." },
+    { "sites.*.rules.*.answer.status", CONFIG_STATUS, AT_RULE(answer.status), .min = 200, .max = 599, .shown_initial = "200", .reload = LIVE,
+      .help = "Status of an answer that Larder gives itself." },
+    { "sites.*.rules.*.answer.body", CONFIG_BODY, AT_RULE(answer.body), .reload = LIVE,
+      .help = "Its body." },
+    { "sites.*.rules.*.answer.type", CONFIG_TEXT, AT_RULE(answer.type), .shown_initial = "text/plain; charset=utf-8", .reload = LIVE,
+      .help = "Its Content-Type." },
+    { "sites.*.rules.*.deny", CONFIG_DENY, AT_RULE(deny), .min = 400, .max = 599, .reload = LIVE,
+      .help = "Refuses the request: with 403, or with the status given." },
+    { "sites.*.rules.*.origin", CONFIG_ORIGIN_NAME, AT_RULE(origin), .reload = LIVE,
+      .help = "Another origin than the site's." },
+    { "sites.*.rules.*.rewrite.path", CONFIG_TEMPLATE, AT_RULE(rewrite.path), .reload = LIVE,
+      .help = "The path that the origin is asked for and the key has." },
+    { "sites.*.rules.*.rewrite.regex", CONFIG_REGEX, AT_RULE(rewrite.regex), .reload = LIVE,
+      .help = "Where `$1` and so on come from, instead of path_regex; no match, no rewrite." },
+    { "sites.*.rules.*.rewrite.query", CONFIG_TEMPLATE, AT_RULE(rewrite.query), .shown_initial = "stays as it is", .reload = LIVE,
+      .help = "The query that goes with it, without its `?`; an empty one takes it off." },
+    { "sites.*.rules.*.tags", CONFIG_TAGS, AT_RULE(tags), .reload = LIVE,
+      .help = "Tags by which what is stored can be purged." },
+    { "sites.*.rules.*.stop", CONFIG_BOOL, AT_RULE(stops), .shown_initial = "false", .reload = LIVE,
+      .help = "Whether the rules behind this one are left out." },
+
+    { "sites.*.tests", CONFIG_TESTS, LIST_SITE(tests, test_count), .reload = LIVE,
+      .help = "Requests and answers, and what is expected of them: `larder check` tries them." },
+    { "sites.*.tests.*.name", CONFIG_TEXT, AT_TEST(name), .reload = LIVE,
+      .help = "What it shows." },
+    { "sites.*.tests.*.request.url", CONFIG_URL, AT_TEST(request.url), .shown_initial = "must be given", .reload = LIVE,
+      .help = "What is asked for." },
+    { "sites.*.tests.*.request.method", CONFIG_METHOD, AT_TEST(request.method), .shown_initial = "GET", .reload = LIVE,
+      .help = "How." },
+    { "sites.*.tests.*.request.fields", CONFIG_FIELDS, AT_TEST(request.fields), .reload = LIVE,
+      .help = "Header fields of the request." },
+    { "sites.*.tests.*.request.client", CONFIG_CLIENT_ADDRESS, AT_TEST(request.client), .reload = LIVE,
+      .help = "Who asks." },
+    { "sites.*.tests.*.response.status", CONFIG_STATUS, AT_TEST(response.status), .min = 200, .max = 599, .shown_initial = "200", .reload = LIVE,
+      .help = "Status of the origin's answer." },
+    { "sites.*.tests.*.response.fields", CONFIG_FIELDS, AT_TEST(response.fields), .reload = LIVE,
+      .help = "Its header fields." },
+    { "sites.*.tests.*.expect.outcome", CONFIG_CHOICE, AT_TEST(expect.outcome), .choices = outcomes, .reload = LIVE,
+      .help = "How it ends, with nothing stored before." },
+    { "sites.*.tests.*.expect.key", CONFIG_TEXT, AT_TEST(expect.key), .reload = LIVE,
+      .help = "The key: `www.example.com/a?b=c`." },
+    { "sites.*.tests.*.expect.ttl", CONFIG_S, AT_TEST(expect.ttl_s), .min = 0, .max = YEAR_S, .reload = LIVE,
+      .help = "The lifetime of what is stored." },
+    { "sites.*.tests.*.expect.stored", CONFIG_CHOICE, AT_TEST(expect.stored), .choices = no_yes, .reload = LIVE,
+      .help = "Whether it is." },
+    { "sites.*.tests.*.expect.rule", CONFIG_TEXT, AT_TEST(expect.rule), .reload = LIVE,
+      .help = "The name of a rule that matches." },
+    { "sites.*.tests.*.expect.why", CONFIG_TEXT, AT_TEST(expect.why), .reload = LIVE,
+      .help = "The reason, as the log says it; or why it is not stored." },
+    { "sites.*.tests.*.expect.status", CONFIG_STATUS, AT_TEST(expect.status), .min = 200, .max = 599, .reload = LIVE,
+      .help = "The status that the client gets." },
+    { "sites.*.tests.*.expect.location", CONFIG_TEXT, AT_TEST(expect.location), .reload = LIVE,
+      .help = "Where it is sent." },
+    { "sites.*.tests.*.expect.origin", CONFIG_TEXT, AT_TEST(expect.origin), .reload = LIVE,
+      .help = "The name of the origin that is asked." },
+    { "sites.*.tests.*.expect.tags", CONFIG_TAGS, AT_TEST(expect.tags), .reload = LIVE,
+      .help = "The tags that rules give." },
 };
 /* clang-format on */
 const size_t config_item_count = ARRAY_COUNT(config_items);
@@ -238,10 +400,27 @@ bool config_type_is_list(enum config_type type)
     case CONFIG_FILE_NAMES:
     case CONFIG_NETWORKS:
     case CONFIG_FIELD_NAMES:
-    case CONFIG_HOSTS: return true;
+    case CONFIG_HOSTS:
+    case CONFIG_WORDS:
+    case CONFIG_HOST_GLOBS:
+    case CONFIG_PATH_GLOBS:
+    case CONFIG_NAME_GLOBS:
+    case CONFIG_NAMES:
+    case CONFIG_REGEXES:
+    case CONFIG_METHODS:
+    case CONFIG_STATUSES:
+    case CONFIG_TAGS: return true;
     default:
         return false; /* few of many: the others hold one value or are read by their own kind */
     }
+}
+
+bool config_item_is_optional_number(const struct config_item *item)
+{
+    bool is_number = item->type == CONFIG_S || item->type == CONFIG_COUNT ||
+                     item->type == CONFIG_CHOICE || item->type == CONFIG_RULE_CACHE ||
+                     item->type == CONFIG_STATUS || item->type == CONFIG_DENY;
+    return is_number && (item->where == IN_RULE || item->where == IN_TEST);
 }
 
 static void print_bound(const struct config_item *item, uint64_t bound, FILE *out)
@@ -280,6 +459,7 @@ void config_item_print_allowed(const struct config_item *item, FILE *out)
     case CONFIG_S:
     case CONFIG_TTLS: print_range(item, "a duration in whole seconds", out); return;
     case CONFIG_BOOL: fputs("true or false", out); return;
+    case CONFIG_WORDS:
     case CONFIG_CHOICE: print_choices(item, out); return;
     case CONFIG_TEXT: fputs("a text", out); return;
     case CONFIG_SECRET: fputs("a text without spaces", out); return;
@@ -296,6 +476,43 @@ void config_item_print_allowed(const struct config_item *item, FILE *out)
     case CONFIG_SWITCH: fputs("on, off or a mapping of its items", out); return;
     case CONFIG_ORIGINS: fputs("a mapping of a name to an origin", out); return;
     case CONFIG_SITES: fputs("a list of { hosts, origin }", out); return;
+    case CONFIG_HOST_GLOBS: fputs("a host name, with * for any part of it", out); return;
+    case CONFIG_PATH_GLOBS: fputs("a pattern that begins with / or *", out); return;
+    case CONFIG_NAME_GLOBS: fputs("a name, with * for any part of it", out); return;
+    case CONFIG_NAMES: fputs("a name", out); return;
+    case CONFIG_VALUE_GLOB: fputs("a pattern", out); return;
+    case CONFIG_REGEX:
+    case CONFIG_REGEXES: fputs("a regular expression (PCRE2)", out); return;
+    case CONFIG_METHOD:
+    case CONFIG_METHODS: fputs("a method such as GET", out); return;
+    case CONFIG_STATUSES: fputs("a status such as 404, or a class such as 5xx", out); return;
+    case CONFIG_TAGS: fputs("a tag without spaces and commas", out); return;
+    case CONFIG_TEMPLATE:
+        fputs("a text with $host, $path, $query, $args, $scheme, $method, $client, "
+              "$0 to $9",
+              out);
+        return;
+    case CONFIG_BODY: fputs("a text", out); return;
+    case CONFIG_STATUS: print_range(item, "a status", out); return;
+    case CONFIG_DENY: print_range(item, "true or a status", out); return;
+    case CONFIG_CLIENT_ADDRESS: fputs("an address such as 192.0.2.1", out); return;
+    case CONFIG_URL: fputs("http://HOST[:PORT]/PATH or https://…", out); return;
+    case CONFIG_CONDITIONS:
+        fputs("a mapping of a name to a pattern, a list of patterns, true, false "
+              "or { regex: … }; or "
+              "a list of names",
+              out);
+        return;
+    case CONFIG_FIELDS:
+        fputs("a mapping of a field's name to a text, or a list of them", out);
+        return;
+    case CONFIG_RULE_CACHE:
+        print_choices(item, out);
+        fputs(", or a mapping of its items", out);
+        return;
+    case CONFIG_MATCH: fputs("a mapping of the items of match", out); return;
+    case CONFIG_RULES: fputs("a list of { match, … }", out); return;
+    case CONFIG_TESTS: fputs("a list of { request, response, expect }", out); return;
     }
     UNREACHABLE();
 }
@@ -307,4 +524,24 @@ void config_item_print_shape(const struct config_item *item, FILE *out)
     config_item_print_allowed(item, out);
     if (config_type_is_list(item->type))
         fputs(", or a list of them", out);
+}
+
+const char *config_item_name(const struct config_item *item)
+{
+    const char *dot = strrchr(item->path, '.');
+    return dot == NULL ? item->path : dot + 1;
+}
+
+void config_item_print_path(const struct config_item *item, FILE *out)
+{
+    bool is_list = slice_has_prefix(slice_of(item->path), SLICE("sites."));
+    for (const char *at = item->path; *at != '\0'; at++) {
+        if (is_list && at[0] == '.' && at[1] == '*') {
+            fputs("[]", out);
+            at++;
+        } else if (at[0] == '*')
+            fputs("NAME", out);
+        else
+            fputc(*at, out);
+    }
 }

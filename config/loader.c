@@ -1,6 +1,7 @@
 /* config/loader.c: one load's mistakes and places, and the suggestions for near misses; see
  * config_internal.h. One thread.
  */
+#include "base/log.h"
 #include "config/config_internal.h"
 
 #include <stdarg.h>
@@ -44,6 +45,8 @@ static void sort_rows(struct config_mistake_row *rows, size_t count)
 
 void config_loader_fini(struct config_loader *l, struct config_mistakes *mistakes)
 {
+    for (struct config_warning *w = l->warnings; w != NULL && l->mistake_count == 0; w = w->next)
+        log_warn("%s", w->line);
     sort_rows(l->mistakes, l->mistake_count);
     *mistakes = (struct config_mistakes){ .count = l->mistake_count };
     if (l->mistake_count > 0)
@@ -105,6 +108,25 @@ void config_mistake(struct config_loader *l, const struct config_place *at, cons
     end_mistake(l, out);
 }
 
+void config_warn(struct config_loader *l, const struct config_place *at, const char *format, ...)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    CHECK(out != NULL);
+    print_place(l, at, out);
+    va_list args;
+    va_start(args, format);
+    vfprintf(out, format, args);
+    va_end(args);
+    CHECK(fclose(out) == 0);
+    struct config_warning *w = arena_alloc(&l->own, sizeof *w);
+    *w = (struct config_warning){ .line = text };
+    arena_own(&l->own, text, free);
+    *(l->last_warning == NULL ? &l->warnings : &l->last_warning->next) = w;
+    l->last_warning = w;
+}
+
 void config_mistake_value(struct config_loader *l, const struct config_place *at,
                           const struct config_wrong *wrong)
 {
@@ -159,6 +181,18 @@ const char *config_format(struct config_loader *l, const char *format, ...)
     int len = vasprintf(&text, format, args);
     va_end(args);
     CHECK(len >= 0);
+    arena_own(&l->own, text, free);
+    return text;
+}
+
+const char *config_item_shown_path(struct config_loader *l, const struct config_item *item)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    CHECK(out != NULL);
+    config_item_print_path(item, out);
+    CHECK(fclose(out) == 0);
     arena_own(&l->own, text, free);
     return text;
 }

@@ -6,285 +6,9 @@
  * bytes can stand for billions of values or for a circle: the walk has a budget of visits, and it
  * only ever goes as deep as the table.
  */
-#include "config/config_internal.h"
+#include "config/parse_internal.h"
 
 #include <stdlib.h>
-#include <yaml.h>
-
-enum {
-    BUDGET_VISITS = 100000,
-    MERGE_DEPTH_MAX = 16,
-    KEYS_MAX = 4096, /* in one mapping; they are compared with each other */
-    NAME_MAX_BYTES = 64,
-};
-
-struct reader {
-    struct config_loader *l;
-    yaml_document_t *document;
-    size_t budget;
-};
-
-/* Where the walk stands: the path in the table, the path as shown, and what is being filled. */
-struct spot {
-    const char *pattern, *shown;
-    struct config_origin *origin;
-    struct config_site *site;
-};
-
-struct pair {
-    struct slice key;
-    const yaml_node_t *key_node, *value;
-};
-
-struct pairs {
-    struct pair *rows;
-    size_t count, room;
-};
-
-static void read_group(struct reader *r, const yaml_node_t *node, const struct spot *at);
-
-/* ---- nodes ----------------------------------------------------------------------------------- */
-
-static struct slice text_of(const yaml_node_t *node)
-{
-    if (node->type != YAML_SCALAR_NODE)
-        return SLICE_NONE;
-    return (struct slice){ (const char *)node->data.scalar.value, node->data.scalar.length };
-}
-
-static struct config_place place_of(const yaml_node_t *node, const char *path)
-{
-    return (struct config_place){ .path = path,
-                                  .text = text_of(node),
-                                  .line = node->start_mark.line + 1,
-                                  .column = node->start_mark.column + 1 };
-}
-
-static const yaml_node_t *node_at(struct reader *r, int index)
-{
-    const yaml_node_t *node = yaml_document_get_node(r->document, index);
-    CHECK(node != NULL);
-    return node;
-}
-
-static bool is_null(const yaml_node_t *node)
-{
-    if (node->type != YAML_SCALAR_NODE || node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
-        return false;
-    struct slice text = text_of(node);
-    return text.len == 0 || slice_equal(text, SLICE("~")) ||
-           slice_equal_nocase(text, SLICE("null"));
-}
-
-static const char *kind_of(const yaml_node_t *node)
-{
-    if (is_null(node))
-        return "has no value";
-    switch (node->type) {
-    case YAML_SEQUENCE_NODE: return "is a list";
-    case YAML_MAPPING_NODE: return "is a mapping";
-    default: return "is a single value";
-    }
-}
-
-/* Everything that is left reads as empty, and what is missing by that is no mistake of its own. */
-static void give_up(struct reader *r)
-{
-    r->budget = 0;
-    r->l->is_unreadable = true;
-}
-
-static bool spend(struct reader *r, const yaml_node_t *node)
-{
-    if (r->budget == 0)
-        return false;
-    if (--r->budget > 0)
-        return true;
-    struct config_place at = place_of(node, NULL);
-    config_mistake(r->l, &at,
-                   "more than %d values once aliases are followed; is it an alias of aliases?",
-                   BUDGET_VISITS);
-    give_up(r);
-    return false;
-}
-
-static void mistake_kind(struct reader *r, const yaml_node_t *node, const char *path,
-                         const struct config_item *item)
-{
-    if (r->budget == 0)
-        return;
-    struct config_place at = place_of(node, path);
-    char *allowed = NULL;
-    size_t size;
-    FILE *out = open_memstream(&allowed, &size);
-    CHECK(out != NULL);
-    config_item_print_shape(item, out);
-    CHECK(fclose(out) == 0);
-    config_mistake(r->l, &at, "%s; allowed: %s", kind_of(node), allowed);
-    free(allowed);
-}
-
-/* `!secret` and the like come from other programs' loaders: here they would be read as plain text.
- */
-static bool has_plain_tag(struct reader *r, const yaml_node_t *node, const char *path)
-{
-    const char *tag = (const char *)node->tag;
-    if (tag == NULL || strncmp(tag, "tag:yaml.org,2002:", 18) == 0)
-        return true;
-    struct config_place at = place_of(node, path);
-    config_mistake(r->l, &at, "has the tag %s; tags are not supported",
-                   config_shown(r->l, slice_of(tag)));
-    return false;
-}
-
-static bool is_name_char(char c)
-{
-    char low = ascii_lower(c);
-    return (low >= 'a' && low <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-}
-
-static bool is_name(struct slice text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if (!is_name_char(text.ptr[i]) && (text.ptr[i] != '.' || i == 0))
-            return false;
-    return text.len > 0 && text.len <= NAME_MAX_BYTES;
-}
-
-static const char *path_below(struct reader *r, const char *shown, struct slice key)
-{
-    const char *dot = shown[0] == '\0' ? "" : ".";
-    if (!is_name(key))
-        return config_format(r->l, "%s%s%s", shown, dot, config_shown(r->l, key));
-    return config_format(r->l, "%s%s" SLICE_FMT, shown, dot, SLICE_ARG(key));
-}
-
-/* ---- pairs of a mapping, with what it merges ------------------------------------------------- */
-
-static struct pair *pair_find(struct pairs *p, struct slice key)
-{
-    for (size_t i = 0; i < p->count; i++)
-        if (slice_equal(p->rows[i].key, key))
-            return &p->rows[i];
-    return NULL;
-}
-
-static void pair_add(struct reader *r, struct pairs *p, const struct pair *pair)
-{
-    if (p->count == p->room) {
-        struct pair *old = p->rows;
-        p->room = p->room == 0 ? 16 : p->room * 2;
-        p->rows = arena_alloc(&r->l->own, p->room * sizeof *p->rows);
-        if (p->count > 0)
-            memcpy(p->rows, old, p->count * sizeof *p->rows);
-    }
-    p->rows[p->count++] = *pair;
-}
-
-static bool is_merge(const yaml_node_t *key)
-{
-    return key->type == YAML_SCALAR_NODE && slice_equal(text_of(key), SLICE("<<")) &&
-           key->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-}
-
-static void own_pair(struct reader *r, struct pairs *p, const struct pair *pair, const char *shown)
-{
-    struct config_place at = place_of(pair->key_node, shown);
-    if (pair->key_node->type != YAML_SCALAR_NODE) {
-        config_mistake(r->l, &at, "has a key that is not a plain text");
-        return;
-    }
-    const struct pair *first = pair_find(p, pair->key);
-    if (first != NULL) {
-        at.path = path_below(r, shown, pair->key);
-        config_mistake(r->l, &at, "given twice; the first is in line %zu",
-                       first->key_node->start_mark.line + 1);
-        return;
-    }
-    if (p->count < KEYS_MAX)
-        pair_add(r, p, pair);
-    else if (p->count == KEYS_MAX) {
-        config_mistake(r->l, &at, "more than %d keys in one mapping", KEYS_MAX);
-        give_up(r);
-    }
-}
-
-static void merge_node(struct reader *r, struct pairs *p, const yaml_node_t *from,
-                       const char *shown, unsigned depth);
-
-/* Keys that are there already win, whoever brought them: the mapping's own, then the earlier merge
- * (YAML merge key). */
-static void merge_mapping(struct reader *r, struct pairs *p, const yaml_node_t *from,
-                          const char *shown, unsigned depth)
-{
-    for (yaml_node_pair_t *n = from->data.mapping.pairs.start; n < from->data.mapping.pairs.top;
-         n++) {
-        const yaml_node_t *key = node_at(r, n->key);
-        if (!spend(r, key))
-            return;
-        if (is_merge(key) || key->type != YAML_SCALAR_NODE || pair_find(p, text_of(key)) != NULL ||
-            p->count >= KEYS_MAX)
-            continue;
-        pair_add(r, p, &(struct pair){ text_of(key), key, node_at(r, n->value) });
-    }
-    for (yaml_node_pair_t *n = from->data.mapping.pairs.start; n < from->data.mapping.pairs.top;
-         n++)
-        if (is_merge(node_at(r, n->key)))
-            merge_node(r, p, node_at(r, n->value), shown, depth + 1);
-}
-
-static void merge_node(struct reader *r, struct pairs *p, const yaml_node_t *from,
-                       const char *shown, unsigned depth)
-{
-    if (!spend(r, from))
-        return;
-    struct config_place at = place_of(from, shown);
-    if (depth > MERGE_DEPTH_MAX) {
-        config_mistake(r->l, &at, "merges (<<) nest deeper than %d; do they go in a circle?",
-                       MERGE_DEPTH_MAX);
-        give_up(r);
-        return;
-    }
-    if (from->type == YAML_MAPPING_NODE) {
-        merge_mapping(r, p, from, shown, depth);
-        return;
-    }
-    bool is_list = from->type == YAML_SEQUENCE_NODE;
-    if (!is_list) {
-        config_mistake(r->l, &at, "the merge key << takes a mapping, or a list of mappings");
-        return;
-    }
-    for (yaml_node_item_t *i = from->data.sequence.items.start; i < from->data.sequence.items.top;
-         i++) {
-        const yaml_node_t *one = node_at(r, *i);
-        if (one->type == YAML_MAPPING_NODE) {
-            merge_node(r, p, one, shown, depth);
-            continue;
-        }
-        at = place_of(one, shown);
-        config_mistake(r->l, &at, "the merge key << takes a mapping, or a list of mappings");
-    }
-}
-
-static struct pairs pairs_of(struct reader *r, const yaml_node_t *node, const char *shown)
-{
-    struct pairs p = { 0 };
-    yaml_node_pair_t *start = node->data.mapping.pairs.start, *top = node->data.mapping.pairs.top;
-    bool merges = false;
-    for (yaml_node_pair_t *n = start; n < top; n++) {
-        const yaml_node_t *key = node_at(r, n->key);
-        if (!spend(r, key))
-            break;
-        if (is_merge(key))
-            merges = true;
-        else
-            own_pair(r, &p, &(struct pair){ text_of(key), key, node_at(r, n->value) }, shown);
-    }
-    for (yaml_node_pair_t *n = start; merges && n < top; n++)
-        if (is_merge(node_at(r, n->key)))
-            merge_node(r, &p, node_at(r, n->value), shown, 1);
-    return p;
-}
 
 /* ---- unknown items --------------------------------------------------------------------------- */
 
@@ -305,26 +29,43 @@ static void offer_siblings(struct config_nearest *near, struct slice pattern)
 }
 
 /* The same name in another place: `memory` at the top for cache.memory. */
-static const char *same_name_elsewhere(struct reader *r, struct slice key)
+static const char *same_name_elsewhere(struct config_reader *r, struct slice key)
 {
     for (size_t i = 0; i < config_item_count; i++) {
         struct slice path = slice_of(config_items[i].path);
         if (path.len <= key.len || !slice_has_suffix(path, key) ||
             path.ptr[path.len - key.len - 1] != '.')
             continue;
-        size_t star = slice_find(path, '*');
-        if (star == path.len)
-            return config_format(r->l, "; did you mean " SLICE_FMT "?", SLICE_ARG(path));
-        return config_format(r->l, "; did you mean " SLICE_FMT "NAME%s?", (int)star, path.ptr,
-                             path.ptr + star + 1);
+        return config_format(r->l, "; did you mean %s?",
+                             config_item_shown_path(r->l, &config_items[i]));
     }
     return "";
 }
 
-static void mistake_unknown(struct reader *r, const struct pair *pair, const struct spot *at)
+/* The same name one level below: `path` beside match for match.path. */
+static const char *same_name_below(struct config_reader *r, struct slice key,
+                                   const struct config_spot *at)
 {
-    const char *path = path_below(r, at->shown, pair->key);
-    struct config_place place = place_of(pair->key_node, path);
+    struct slice above = slice_of(at->pattern);
+    for (size_t i = 0; i < config_item_count && above.len > 0; i++) {
+        struct slice path = slice_of(config_items[i].path);
+        if (!slice_has_prefix(path, above) || path.len <= above.len + 1 + key.len ||
+            path.ptr[above.len] != '.' || !slice_has_suffix(path, key))
+            continue;
+        struct slice group = { path.ptr + above.len + 1, path.len - above.len - 1 - key.len - 1 };
+        if (path.ptr[path.len - key.len - 1] == '.' && slice_find(group, '.') == group.len &&
+            slice_find(group, '*') == group.len)
+            return config_format(r->l, "; did you mean %s." SLICE_FMT "." SLICE_FMT "?", at->shown,
+                                 SLICE_ARG(group), SLICE_ARG(key));
+    }
+    return "";
+}
+
+static void mistake_unknown(struct config_reader *r, const struct config_pair *pair,
+                            const struct config_spot *at)
+{
+    const char *path = config_reader_path(r, at->shown, pair->key);
+    struct config_place place = config_node_place(pair->key_node, path);
     size_t dot = slice_find(pair->key, '.');
     if (dot < pair->key.len && config_item_find(slice_of(path)) != NULL) {
         config_mistake(
@@ -337,7 +78,9 @@ static void mistake_unknown(struct reader *r, const struct pair *pair, const str
     config_nearest_init(&near, pair->key);
     offer_siblings(&near, slice_of(at->pattern));
     const char *prefix = at->shown[0] == '\0' ? "" : config_format(r->l, "%s.", at->shown);
-    const char *question = config_nearest_question(r->l, &near, prefix);
+    const char *question = pair->key.len > 0 ? same_name_below(r, pair->key, at) : "";
+    if (question[0] == '\0')
+        question = config_nearest_question(r->l, &near, prefix);
     if (question[0] == '\0' && pair->key.len > 0)
         question = same_name_elsewhere(r, pair->key);
     config_mistake(r->l, &place, "unknown item%s", question);
@@ -345,184 +88,191 @@ static void mistake_unknown(struct reader *r, const struct pair *pair, const str
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static void *base_of(struct reader *r, const struct spot *at, const struct config_item *item)
+static void *base_of(struct config_reader *r, const struct config_spot *at,
+                     const struct config_item *item)
 {
     switch (item->where) {
     case IN_CONFIG: return r->l->config;
     case IN_ORIGIN: return at->origin;
     case IN_SITE: return at->site;
+    case IN_RULE: return at->rule;
+    case IN_MATCH: return at->match;
+    case IN_TEST: return at->test;
     }
     UNREACHABLE();
 }
 
 /* Remembers that the item was given, and that its mistake is told. */
-static void remember_wrong(struct reader *r, const yaml_node_t *node, const char *path,
+void config_remember_wrong(struct config_reader *r, const yaml_node_t *node, const char *path,
                            const void *field)
 {
-    struct config_place place = place_of(node, path);
+    struct config_place place = config_node_place(node, path);
     place.field = field;
     place.is_wrong = true;
     config_place_remember(r->l, &place);
 }
 
-struct target {
-    const struct config_item *item;
-    void *base;
-    const char *path;
-};
-
-static const void *field_of(const struct target *to)
-{
-    return (char *)to->base + to->item->offset;
-}
-
 /* False with a mistake told. `path` is the node's own: "listen[1]". */
-static bool read_text(struct reader *r, const yaml_node_t *node, const struct target *to,
-                      const char *path, struct config_text *text)
+bool config_read_text(struct config_reader *r, const yaml_node_t *node,
+                      const struct config_target *to, const char *path, struct config_text *text)
 {
-    if (!spend(r, node) || !has_plain_tag(r, node, path))
+    if (!config_reader_spend(r, node) || !config_node_has_plain_tag(r, node, path))
         return false;
-    *text = (struct config_text){ .text = text_of(node),
+    *text = (struct config_text){ .text = config_node_text(node),
                                   .line = node->start_mark.line + 1,
                                   .column = node->start_mark.column + 1 };
-    if (node->type == YAML_SCALAR_NODE && !is_null(node))
+    if (node->type == YAML_SCALAR_NODE && !config_node_is_null(node))
         return true;
-    mistake_kind(r, node, path, to->item);
+    config_reader_mistake_kind(r, node, path, to->item);
     return false;
 }
 
-static void set_texts(struct reader *r, const yaml_node_t *node, const struct target *to,
-                      struct config_input *in)
+static void set_texts(struct config_reader *r, const yaml_node_t *node,
+                      const struct config_target *to, struct config_input *in)
 {
-    struct config_place place = place_of(node, to->path);
+    struct config_place place = config_node_place(node, to->path);
     in->path = to->path;
     in->line = place.line;
     in->column = place.column;
     config_set(r->l, to->item, to->base, in);
 }
 
-static void set_scalar(struct reader *r, const yaml_node_t *node, const struct target *to)
+void config_read_scalar(struct config_reader *r, const yaml_node_t *node,
+                        const struct config_target *to)
 {
     struct config_text text;
-    if (!read_text(r, node, to, to->path, &text)) {
-        remember_wrong(r, node, to->path, field_of(to));
+    if (!config_read_text(r, node, to, to->path, &text)) {
+        config_remember_wrong(r, node, to->path, config_target_field(to));
         return;
     }
     set_texts(r, node, to, &(struct config_input){ .texts = &text, .count = 1 });
 }
 
-static void set_sequence(struct reader *r, const yaml_node_t *node, const struct target *to)
+static void set_sequence(struct config_reader *r, const yaml_node_t *node,
+                         const struct config_target *to)
 {
     yaml_node_item_t *start = node->data.sequence.items.start;
     size_t count = (size_t)(node->data.sequence.items.top - start), wrong_count = 0;
     struct config_text *texts = arena_alloc(&r->l->own, count * sizeof(struct config_text));
     for (size_t i = 0; i < count && r->budget > 0; i++) {
         const char *path = config_format(r->l, "%s[%zu]", to->path, i);
-        if (!read_text(r, node_at(r, start[i]), to, path, &texts[i]))
+        if (!config_read_text(r, config_node_at(r, start[i]), to, path, &texts[i]))
             wrong_count++;
     }
     if (wrong_count > 0 || r->budget == 0)
-        remember_wrong(r, node, to->path, field_of(to));
+        config_remember_wrong(r, node, to->path, config_target_field(to));
     else
         set_texts(r, node, to,
                   &(struct config_input){ .texts = texts, .count = count, .is_sequence = true });
 }
 
-static void set_ttls(struct reader *r, const yaml_node_t *node, const struct target *to)
+static void set_ttls(struct config_reader *r, const yaml_node_t *node,
+                     const struct config_target *to)
 {
-    struct pairs p = pairs_of(r, node, to->path);
+    struct config_pairs p = config_pairs_of(r, node, to->path);
     struct config_text *texts = arena_alloc(&r->l->own, p.count * 2 * sizeof(struct config_text));
     size_t count = 0;
     for (size_t i = 0; i < p.count; i++) {
-        const char *path = path_below(r, to->path, p.rows[i].key);
-        if (read_text(r, p.rows[i].key_node, to, path, &texts[count]) &&
-            read_text(r, p.rows[i].value, to, path, &texts[count + 1]))
+        const char *path = config_reader_path(r, to->path, p.rows[i].key);
+        if (config_read_text(r, p.rows[i].key_node, to, path, &texts[count]) &&
+            config_read_text(r, p.rows[i].value, to, path, &texts[count + 1]))
             count += 2;
     }
     set_texts(r, node, to, &(struct config_input){ .texts = texts, .count = count });
 }
 
-static void read_switch(struct reader *r, const yaml_node_t *node, const struct target *to)
+static void read_switch(struct config_reader *r, const yaml_node_t *node,
+                        const struct config_target *to)
 {
-    if (is_null(node))
+    if (config_node_is_null(node))
         return; /* a heading whose items are all commented out */
     if (node->type != YAML_MAPPING_NODE) {
-        set_scalar(r, node, to);
+        config_read_scalar(r, node, to);
         return;
     }
     struct config_text on = { .text = SLICE("on") };
     set_texts(r, node, to, &(struct config_input){ .texts = &on, .count = 1 });
-    read_group(r, node, &(struct spot){ .pattern = to->item->path, .shown = to->path });
+    config_read_group(r, node,
+                      &(struct config_spot){ .pattern = to->item->path, .shown = to->path });
 }
 
-static void read_origin(struct reader *r, const struct pair *pair, struct config_origin *o,
-                        const char *path)
+static void read_origin(struct config_reader *r, const struct config_pair *pair,
+                        struct config_origin *o, const char *path)
 {
     *o = (struct config_origin){ .name = arena_string(r->l->arena, pair->key) };
-    struct config_place place = place_of(pair->key_node, path);
-    if (!is_name(pair->key))
+    struct config_place place = config_node_place(pair->key_node, path);
+    if (!config_is_name(pair->key))
         config_mistake(r->l, &place, "is not a name; allowed: up to 64 letters, digits, - _ and .");
     size_t first_place = r->l->place_count;
     place.field = &o->name;
     config_place_remember(r->l, &place);
     config_set_defaults(r->l, IN_ORIGIN, o);
     if (pair->value->type != YAML_MAPPING_NODE) {
-        struct config_place at = place_of(pair->value, path);
+        struct config_place at = config_node_place(pair->value, path);
         config_mistake(r->l, &at, "%s; allowed: a mapping with servers or root",
-                       kind_of(pair->value));
+                       config_node_kind(pair->value));
         return;
     }
-    read_group(r, pair->value,
-               &(struct spot){ .pattern = "origins.*", .shown = path, .origin = o });
+    config_read_group(r, pair->value,
+                      &(struct config_spot){ .pattern = "origins.*", .shown = path, .origin = o });
     config_check_origin(r->l, o, first_place);
 }
 
-static void read_origins(struct reader *r, const yaml_node_t *node, const struct target *to)
+static void read_origins(struct config_reader *r, const yaml_node_t *node,
+                         const struct config_target *to)
 {
-    struct config_place place = place_of(node, to->path);
-    place.field = field_of(to);
+    struct config_place place = config_node_place(node, to->path);
+    place.field = config_target_field(to);
     config_place_remember(r->l, &place);
-    struct pairs p = pairs_of(r, node, to->path);
+    struct config_pairs p = config_pairs_of(r, node, to->path);
     struct config *c = r->l->config;
     c->origins = arena_alloc(r->l->arena, p.count * sizeof *c->origins);
     for (size_t i = 0; i < p.count && r->budget > 0; i++)
         read_origin(r, &p.rows[i], &c->origins[c->origin_count++],
-                    path_below(r, to->path, p.rows[i].key));
+                    config_reader_path(r, to->path, p.rows[i].key));
 }
 
-static void read_site(struct reader *r, const yaml_node_t *node, struct config_site *s,
+static void read_site(struct config_reader *r, const yaml_node_t *node, struct config_site *s,
                       const char *path)
 {
-    struct config_place place = place_of(node, path);
+    struct config_place place = config_node_place(node, path);
     place.field = &s->name;
     bool is_mapping = node->type == YAML_MAPPING_NODE;
     place.is_wrong = !is_mapping;
     config_place_remember(r->l, &place);
-    if (is_mapping)
-        read_group(r, node, &(struct spot){ .pattern = "sites.*", .shown = path, .site = s });
-    else
-        config_mistake(r->l, &place, "%s; allowed: a mapping with hosts and origin", kind_of(node));
+    if (!is_mapping) {
+        config_mistake(r->l, &place, "%s; allowed: a mapping with hosts and origin",
+                       config_node_kind(node));
+        return;
+    }
+    config_read_group(r, node,
+                      &(struct config_spot){ .pattern = "sites.*", .shown = path, .site = s });
+    config_read_presets(r->l, s);
 }
 
-static void read_sites(struct reader *r, const yaml_node_t *node, const struct target *to)
+static void read_sites(struct config_reader *r, const yaml_node_t *node,
+                       const struct config_target *to)
 {
-    struct config_place place = place_of(node, to->path);
-    place.field = field_of(to);
+    struct config_place place = config_node_place(node, to->path);
+    place.field = config_target_field(to);
     config_place_remember(r->l, &place);
     yaml_node_item_t *start = node->data.sequence.items.start;
     size_t count = (size_t)(node->data.sequence.items.top - start);
     struct config *c = r->l->config;
     c->sites = arena_alloc(r->l->arena, count * sizeof *c->sites);
-    for (size_t i = 0; i < count && spend(r, node_at(r, start[i])); i++) {
+    for (size_t i = 0; i < count && config_reader_spend(r, config_node_at(r, start[i])); i++) {
         struct config_site *s = &c->sites[c->site_count++];
         *s = (struct config_site){ 0 };
-        read_site(r, node_at(r, start[i]), s, config_format(r->l, "%s[%zu]", to->path, i));
+        read_site(r, config_node_at(r, start[i]), s, config_format(r->l, "%s[%zu]", to->path, i));
     }
 }
 
-static void read_item(struct reader *r, const yaml_node_t *node, const struct target *to)
+static void read_item(struct config_reader *r, const yaml_node_t *node,
+                      const struct config_target *to)
 {
     bool is_list = node->type == YAML_SEQUENCE_NODE, is_mapping = node->type == YAML_MAPPING_NODE;
+    if (config_read_rule_item(r, node, to))
+        return;
     if (to->item->type == CONFIG_SWITCH)
         read_switch(r, node, to);
     else if (to->item->type == CONFIG_ORIGINS && is_mapping)
@@ -535,14 +285,15 @@ static void read_item(struct reader *r, const yaml_node_t *node, const struct ta
         set_sequence(r, node, to);
     else if (to->item->type != CONFIG_ORIGINS && to->item->type != CONFIG_SITES &&
              to->item->type != CONFIG_TTLS)
-        set_scalar(r, node, to);
+        config_read_scalar(r, node, to);
     else {
-        mistake_kind(r, node, to->path, to->item);
-        remember_wrong(r, node, to->path, field_of(to));
+        config_reader_mistake_kind(r, node, to->path, to->item);
+        config_remember_wrong(r, node, to->path, config_target_field(to));
     }
 }
 
-static void read_pair(struct reader *r, const struct pair *pair, const struct spot *at)
+static void read_pair(struct config_reader *r, const struct config_pair *pair,
+                      const struct config_spot *at)
 {
     struct slice key = pair->key;
     bool is_top = at->pattern[0] == '\0';
@@ -553,26 +304,31 @@ static void read_pair(struct reader *r, const struct pair *pair, const struct sp
     const char *pattern =
         config_format(r->l, "%s%s" SLICE_FMT, at->pattern, is_top ? "" : ".", SLICE_ARG(key));
     const struct config_item *item = is_word ? config_item_find(slice_of(pattern)) : NULL;
-    const char *path = path_below(r, at->shown, key);
-    if (item != NULL)
+    const char *path = config_reader_path(r, at->shown, key);
+    if (item != NULL) {
         read_item(r, pair->value,
-                  &(struct target){ .item = item, .base = base_of(r, at, item), .path = path });
-    else if (is_word && config_item_is_group(slice_of(pattern)))
-        read_group(r, pair->value, &(struct spot){ .pattern = pattern, .shown = path });
-    else
+                  &(struct config_target){
+                      .item = item, .base = base_of(r, at, item), .path = path, .at = at });
+    } else if (is_word && config_item_is_group(slice_of(pattern))) {
+        struct config_spot below = *at;
+        below.pattern = pattern;
+        below.shown = path;
+        config_read_group(r, pair->value, &below);
+    } else
         mistake_unknown(r, pair, at);
 }
 
-static void read_group(struct reader *r, const yaml_node_t *node, const struct spot *at)
+void config_read_group(struct config_reader *r, const yaml_node_t *node,
+                       const struct config_spot *at)
 {
-    if (is_null(node) || !has_plain_tag(r, node, at->shown))
+    if (config_node_is_null(node) || !config_node_has_plain_tag(r, node, at->shown))
         return; /* a heading whose items are all commented out, or told */
     if (node->type != YAML_MAPPING_NODE) {
-        struct config_place place = place_of(node, at->shown);
-        config_mistake(r->l, &place, "%s; allowed: a mapping of its items", kind_of(node));
+        struct config_place place = config_node_place(node, at->shown);
+        config_mistake(r->l, &place, "%s; allowed: a mapping of its items", config_node_kind(node));
         return;
     }
-    struct pairs p = pairs_of(r, node, at->shown);
+    struct config_pairs p = config_pairs_of(r, node, at->shown);
     for (size_t i = 0; i < p.count && r->budget > 0; i++)
         read_pair(r, &p.rows[i], at);
 }
@@ -630,16 +386,16 @@ static void mistake_syntax(struct config_loader *l, const yaml_parser_t *parser,
 
 static void read_root(struct config_loader *l, yaml_document_t *document)
 {
-    struct reader r = { .l = l, .document = document, .budget = BUDGET_VISITS };
+    struct config_reader r = { .l = l, .document = document, .budget = BUDGET_VISITS };
     const yaml_node_t *root = yaml_document_get_root_node(document);
-    if (root == NULL || is_null(root))
+    if (root == NULL || config_node_is_null(root))
         return; /* nothing but comments: check.c says what is missing */
     if (root->type == YAML_MAPPING_NODE) {
-        read_group(&r, root, &(struct spot){ .pattern = "", .shown = "" });
+        config_read_group(&r, root, &(struct config_spot){ .pattern = "", .shown = "" });
         return;
     }
-    struct config_place at = place_of(root, NULL);
-    config_mistake(l, &at, "the file %s; allowed: a mapping of items", kind_of(root));
+    struct config_place at = config_node_place(root, NULL);
+    config_mistake(l, &at, "the file %s; allowed: a mapping of items", config_node_kind(root));
     l->is_unreadable = true;
 }
 

@@ -2,6 +2,7 @@
  * the manual. Any thread that holds a reference.
  */
 #include "config/config_internal.h"
+#include "config/rules_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static bool needs_escape(uint32_t code)
            code == 0xFEFF || (code >= 0xD800 && code < 0xE000) || code == 0xFFFE || code == 0xFFFF;
 }
 
-static void print_quoted(const char *string, FILE *out)
+void config_print_quoted(const char *string, FILE *out)
 {
     struct slice rest = slice_of(string);
     fputc('"', out);
@@ -86,7 +87,7 @@ static void print_number(const struct config_item *item, uint64_t value, FILE *o
         fputs(item->zero, out);
     else if (item->type == CONFIG_BYTES)
         config_print_bytes(value, out);
-    else if (item->type == CONFIG_COUNT)
+    else if (item->type == CONFIG_COUNT || item->type == CONFIG_STATUS)
         fprintf(out, "%llu", (unsigned long long)value);
     else
         config_print_duration(item->type == CONFIG_S ? value * 1000 : value, out);
@@ -99,46 +100,67 @@ static void print_addresses(const struct config_item *item, const void *base, FI
     fputc('[', out);
     for (size_t i = 0; i < count; i++) {
         fputs(i == 0 ? " " : ", ", out);
-        print_quoted(list[i].text, out);
+        config_print_quoted(list[i].text, out);
     }
     fputs(count > 0 ? " ]" : "]", out);
 }
 
-static void print_strings(char **list, FILE *out)
+void config_print_strings(char *const *list, FILE *out)
 {
     fputc('[', out);
-    for (char **string = list; *string != NULL; string++) {
+    for (char *const *string = list; *string != NULL; string++) {
         fputs(string == list ? " " : ", ", out);
-        print_quoted(*string, out);
+        config_print_quoted(*string, out);
     }
     fputs(*list != NULL ? " ]" : "]", out);
 }
 
-static void print_ttls(const struct config_item *item, const void *base, FILE *out)
+static bool print_origin_name(const struct config_origin *o, FILE *out)
+{
+    if (o != NULL)
+        config_print_quoted(o->name, out);
+    return o != NULL;
+}
+
+static bool print_ttls(const struct config_item *item, const void *base, FILE *out)
 {
     const struct config_ttl *list = load_pointer((const char *)base + item->offset);
     size_t count = load_count(item, base);
+    if (count == 0 && item->where == IN_RULE)
+        return false;
     fputc('{', out);
     for (size_t i = 0; i < count; i++) {
         fprintf(out, "%s%u: ", i == 0 ? " " : ", ", list[i].status);
         config_print_duration(list[i].ttl_s * UINT64_C(1000), out);
     }
     fputs(count > 0 ? " }" : "}", out);
+    return true;
+}
+
+static bool print_list(char *const *list, FILE *out)
+{
+    if (list == NULL)
+        return false;
+    config_print_strings(list, out);
+    return true;
 }
 
 static bool print_string(const char *string, FILE *out)
 {
     if (string == NULL)
         return false;
-    print_quoted(string, out);
+    config_print_quoted(string, out);
     return true;
 }
 
 bool config_item_print_value(const struct config_item *item, const void *base, FILE *out)
 {
     const void *field = (const char *)base + item->offset;
+    if (config_item_is_optional_number(item) && load_number(item, field) == RULE_NOT_GIVEN)
+        return false;
     switch (item->type) {
     case CONFIG_COUNT:
+    case CONFIG_STATUS:
     case CONFIG_BYTES:
     case CONFIG_MS:
     case CONFIG_S: print_number(item, load_number(item, field), out); return true;
@@ -146,6 +168,12 @@ bool config_item_print_value(const struct config_item *item, const void *base, F
     case CONFIG_BOOL: fputs(*(const bool *)field ? "true" : "false", out); return true;
     case CONFIG_CHOICE: fputs(item->choices[load_number(item, field)], out); return true;
     case CONFIG_TEXT:
+    case CONFIG_REGEX:
+    case CONFIG_METHOD:
+    case CONFIG_TEMPLATE:
+    case CONFIG_BODY:
+    case CONFIG_CLIENT_ADDRESS:
+    case CONFIG_URL:
     case CONFIG_PATH:
     case CONFIG_HOST: return print_string(load_pointer(field), out);
     case CONFIG_SECRET: return print_string(load_pointer(field) == NULL ? NULL : "***", out);
@@ -155,10 +183,26 @@ bool config_item_print_value(const struct config_item *item, const void *base, F
     case CONFIG_FILE_NAMES:
     case CONFIG_FIELD_NAMES:
     case CONFIG_NETWORKS:
-    case CONFIG_HOSTS: print_strings(load_pointer(field), out); return true;
-    case CONFIG_TTLS: print_ttls(item, base, out); return true;
-    case CONFIG_ORIGIN_NAME:
-        return print_string(((const struct config_origin *)load_pointer(field))->name, out);
+    case CONFIG_WORDS:
+    case CONFIG_HOST_GLOBS:
+    case CONFIG_PATH_GLOBS:
+    case CONFIG_NAME_GLOBS:
+    case CONFIG_NAMES:
+    case CONFIG_VALUE_GLOB:
+    case CONFIG_REGEXES:
+    case CONFIG_METHODS:
+    case CONFIG_STATUSES:
+    case CONFIG_TAGS:
+    case CONFIG_HOSTS: return print_list(load_pointer(field), out);
+    case CONFIG_TTLS: return print_ttls(item, base, out);
+    case CONFIG_ORIGIN_NAME: return print_origin_name(load_pointer(field), out);
+    case CONFIG_CONDITIONS:
+    case CONFIG_FIELDS:
+    case CONFIG_RULE_CACHE:
+    case CONFIG_DENY: return config_item_print_rule_value(item, field, out);
+    case CONFIG_MATCH:
+    case CONFIG_RULES:
+    case CONFIG_TESTS:
     case CONFIG_ORIGINS:
     case CONFIG_SITES: return false;
     }
@@ -166,12 +210,6 @@ bool config_item_print_value(const struct config_item *item, const void *base, F
 }
 
 /* ---- the snapshot ---------------------------------------------------------------------------- */
-
-static const char *last_part(const char *path)
-{
-    const char *dot = strrchr(path, '.');
-    return dot == NULL ? path : dot + 1;
-}
 
 static void print_line(const struct config_item *item, const void *base, const char *indent,
                        FILE *out)
@@ -183,9 +221,9 @@ static void print_line(const struct config_item *item, const void *base, const c
     bool is_set = config_item_print_value(item, base, held);
     CHECK(fclose(held) == 0);
     if (is_set)
-        fprintf(out, "%s%s: %s\n", indent, last_part(item->path), value);
+        fprintf(out, "%s%s: %s\n", indent, config_item_name(item), value);
     else
-        fprintf(out, "%s# %s: not set\n", indent, last_part(item->path));
+        fprintf(out, "%s# %s: not set\n", indent, config_item_name(item));
     free(value);
 }
 
@@ -193,7 +231,7 @@ static void print_origin(const struct config_origin *o, FILE *out)
 {
     enum config_fits here = o->kind == ORIGIN_SERVERS ? FITS_SERVERS : FITS_FILES;
     fputs("  ", out);
-    print_quoted(o->name, out);
+    config_print_quoted(o->name, out);
     fputs(":\n", out);
     for (size_t i = 0; i < config_item_count; i++) {
         const struct config_item *item = &config_items[i];
@@ -206,11 +244,13 @@ static void print_site(const struct config_site *s, FILE *out)
 {
     const char *indent = "  - ";
     for (size_t i = 0; i < config_item_count; i++) {
-        if (config_items[i].where != IN_SITE)
+        const struct config_item *item = &config_items[i];
+        if (item->where != IN_SITE || item->type == CONFIG_RULES || item->type == CONFIG_TESTS)
             continue;
-        print_line(&config_items[i], s, indent, out);
+        print_line(item, s, indent, out);
         indent = "    ";
     }
+    config_print_rules(s, out);
 }
 
 /* "cache" of "cache.memory"; empty for an item at the top. */
@@ -258,18 +298,6 @@ void config_print(const struct config *c, FILE *out)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* "origins.NAME.root", "sites[].hosts". */
-static void print_path(const struct config_item *item, FILE *out)
-{
-    const char *star = strchr(item->path, '*');
-    if (star == NULL)
-        fputs(item->path, out);
-    else if (item->where == IN_SITE)
-        fprintf(out, "%.*s[]%s", (int)(star - item->path - 1), item->path, star + 1);
-    else
-        fprintf(out, "%.*sNAME%s", (int)(star - item->path), item->path, star + 1);
-}
-
 static const char *default_of(const struct config_item *item)
 {
     return item->shown_initial != NULL ? item->shown_initial
@@ -293,7 +321,7 @@ void config_print_items(FILE *out)
 {
     for (size_t i = 0; i < config_item_count; i++) {
         const struct config_item *item = &config_items[i];
-        print_path(item, out);
+        config_item_print_path(item, out);
         fprintf(out, "\n    %s\n    Allowed: ", item->help);
         print_allowed(item, out);
         fprintf(out, "\n    Default: %s. Changes by %s.\n", default_of(item), reload_of(item));
@@ -303,11 +331,13 @@ void config_print_items(FILE *out)
 /* No text of the table holds a bar, which would end a cell (a test looks). */
 void config_print_manual(FILE *out)
 {
-    fputs("| Item | Meaning | Allowed | Default | Changes by |\n|---|---|---|---|---|\n", out);
+    fputs("| Item | Meaning | Allowed | Default | Changes by "
+          "|\n|---|---|---|---|---|\n",
+          out);
     for (size_t i = 0; i < config_item_count; i++) {
         const struct config_item *item = &config_items[i];
         fputs("| `", out);
-        print_path(item, out);
+        config_item_print_path(item, out);
         fprintf(out, "` | %s | ", item->help);
         print_allowed(item, out);
         fprintf(out, " | %s | %s |\n", default_of(item), reload_of(item));

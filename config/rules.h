@@ -36,6 +36,7 @@ struct config_rule; /* rules_internal.h */
 enum {
     RULES_MAX = 1024, /* per site, presets' included; more is a mistake at load */
     RULES_WORDS = RULES_MAX / 64,
+    RULES_MADE_TAGS_MAX = 512, /* of one exchange; those beyond are left out, said in the log */
     RULE_UNSET = -1
 };
 enum rule_end { RULE_GO_ON, RULE_REDIRECT, RULE_ANSWER, RULE_DENY };
@@ -67,6 +68,20 @@ struct rule_effects {
     /* which lists there are among the rules that matched: the walk is left out when there are none */
     bool edits_key, edits_cookies, edits_request, edits_response, rewrites, has_tags, has_default_ttls;
     bool awaits_response; /* the site has rules with conditions on the answer that match so far */
+    bool awaits_fields;   /* and one of them changes fields of the answer: nothing else of them matters on a hit */
+
+    /* the floor's own: */
+    uint64_t pending[RULES_WORDS]; /* match but for their conditions on the answer */
+    struct rule_asked {            /* as it stood before an answer was looked at: the next one begins from here */
+        const struct config_rule *unstored_by, *ttl_by;
+        int32_t ttl_s, stale_while_revalidate_s, stale_if_error_s, keep_s;
+        uint32_t ignores;
+        unsigned matched_count;
+        bool edits_response, has_tags, has_default_ttls;
+        uint16_t made_tags_bytes;
+    } asked;
+    uint16_t made_tags_bytes;
+    char made_tags[RULES_MADE_TAGS_MAX]; /* tags with variables in them, filled in; not initialised beyond its length */
 };
 
 /* Whether a site has rules at all: the hit path asks this first. */
@@ -111,6 +126,10 @@ size_t rules_key_extra(const struct rule_effects *effects, const struct rule_req
 
 /* Tags that rules give to what is stored, each with a NUL behind it, in `a`. */
 struct slice rules_tags(const struct rule_effects *effects, struct arena *a);
+
+/* Whether a rule gives the request that field itself (`request: set`, `append`): it is then the operator's word, not the
+ * client's, and goes to the origin even if a client's own would not (X-Real-IP and its like). */
+bool rules_sets_request_field(const struct rule_effects *effects, struct slice name);
 
 /* What goes out: whether the field is left out (removed or set anew), and the lines ("Name: value\r\n" …) to be added. */
 bool rules_drops_response_field(const struct rule_effects *effects, struct slice name);

@@ -2,10 +2,11 @@
  * through here. One thread, within a load.
  */
 #include "config/config_internal.h"
+#include "config/rules_internal.h"
 
 #include <stdlib.h>
 
-enum { TEXT_MAX_BYTES = 4096 };
+enum { TEXT_MAX_BYTES = 4096, BODY_MAX_BYTES = 64 << 10 };
 
 struct setting {
     struct config_loader *l;
@@ -76,7 +77,7 @@ static bool read_amount(const struct config_item *item, struct slice text, uint6
         return config_parse_bytes(text, value, why);
     if (item->type == CONFIG_MS)
         return config_parse_duration(text, value, why);
-    if (item->type == CONFIG_COUNT) {
+    if (item->type == CONFIG_COUNT || item->type == CONFIG_STATUS) {
         *why = "is not a number";
         return slice_to_u64(text, value);
     }
@@ -117,32 +118,58 @@ static void set_bool(const struct setting *s, struct slice text)
         memcpy(field_of(s), &value, sizeof value);
 }
 
-static void set_choice(const struct setting *s, struct slice text)
+/* Which of the choices text number `i` is; -1 with a mistake. */
+static int read_choice(const struct setting *s, size_t i)
 {
+    struct slice text = s->in->texts[i].text;
     struct config_nearest near;
     config_nearest_init(&near, text);
-    for (size_t i = 0; s->item->choices[i] != NULL; i++) {
-        if (slice_equal(text, slice_of(s->item->choices[i]))) {
-            store_number(s, i);
-            return;
-        }
-        config_nearest_offer(&near, slice_of(s->item->choices[i]));
+    for (int choice = 0; s->item->choices[choice] != NULL; choice++) {
+        if (slice_equal(text, slice_of(s->item->choices[choice])))
+            return choice;
+        config_nearest_offer(&near, slice_of(s->item->choices[choice]));
     }
-    struct config_place at = place_of_text(s, 0);
+    struct config_place at = place_of_text(s, i);
     s->l->places[s->place].is_wrong = true;
     config_mistake_value(
         s->l, &at,
         &(struct config_wrong){ .item = s->item,
                                 .why = "is none of them",
                                 .question = config_nearest_question(s->l, &near, "") });
+    return -1;
+}
+
+static void set_choice(const struct setting *s)
+{
+    int choice = read_choice(s, 0);
+    if (choice >= 0)
+        store_number(s, (uint64_t)choice);
 }
 
 static void set_text(const struct setting *s, struct slice text)
 {
-    if (slice_trim(text).len == 0)
+    bool may_be_empty = s->item->type == CONFIG_BODY || s->item->type == CONFIG_TEMPLATE;
+    const char *why;
+    if (slice_trim(text).len == 0 && !may_be_empty)
         wrong(s, 0, "is empty");
+    else if (!config_check_text(s->l, s->item, text, &why))
+        wrong(s, 0, why);
     else
         store_pointer(s, arena_string(s->l->arena, text));
+}
+
+/* deny: true */
+static void set_deny(const struct setting *s, struct slice text)
+{
+    bool is_on;
+    uint64_t status;
+    const char *why = "is neither";
+    if (config_parse_bool(text, &is_on) && is_on)
+        store_number(s, 403);
+    else if (!slice_to_u64(text, &status) || !is_within(s->item, status, &why))
+        wrong(s, 0, why);
+    else
+        store_number(s, status);
 }
 
 static bool is_visible_ascii(struct slice text)
@@ -224,16 +251,9 @@ static bool read_file_name(struct arena *a, struct slice text, char **name, cons
 
 static bool read_field_name(struct arena *a, struct slice text, char **name, const char **why)
 {
-    static const char marks[] = "!#$%&'*+-.^_`|~";
-    bool is_token = text.len > 0;
-    for (size_t i = 0; i < text.len && is_token; i++) {
-        char c = ascii_lower(text.ptr[i]);
-        is_token = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-                   (c != '\0' && strchr(marks, c) != NULL);
-    }
     *why = "is not the name of a header field (RFC 9110, 5.1)";
     *name = arena_string(a, text);
-    return is_token;
+    return config_is_token(text);
 }
 
 static bool read_string(const struct setting *s, struct slice text, char **string, const char **why)
@@ -243,8 +263,22 @@ static bool read_string(const struct setting *s, struct slice text, char **strin
     case CONFIG_NETWORKS: return config_parse_network(s->l->arena, text, string, why);
     case CONFIG_HOSTS: return config_parse_site_host(s->l->arena, text, string, why);
     case CONFIG_FIELD_NAMES: return read_field_name(s->l->arena, text, string, why);
-    default: UNREACHABLE();
+    default:
+        *string = arena_string(s->l->arena, text);
+        return config_check_text(s->l, s->item, text, why);
     }
+}
+
+/* Of rules and presets; hosts and addresses are compared by what they mean
+ * (check.c). */
+static bool is_repeated(const struct setting *s, char **list, size_t count)
+{
+    if (s->item->where < IN_RULE && s->item->type != CONFIG_WORDS)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i], list[count]) == 0)
+            return true;
+    return false;
 }
 
 static void set_strings(const struct setting *s)
@@ -253,8 +287,15 @@ static void set_strings(const struct setting *s)
     char **list = arena_alloc(s->l->arena, (s->in->count + 1) * sizeof(char *));
     for (size_t i = 0; i < s->in->count; i++) {
         const char *why;
+        if (s->item->choices != NULL && read_choice(s, i) < 0)
+            continue;
         if (!read_string(s, s->in->texts[i].text, &list[count], &why)) {
             wrong(s, i, why);
+            continue;
+        }
+        if (is_repeated(s, list, count)) {
+            struct config_place at = place_of_text(s, i);
+            config_mistake(s->l, &at, "%s is in this list already", config_shown(s->l, at.text));
             continue;
         }
         struct config_place p = place_of_text(s, i);
@@ -307,13 +348,16 @@ static void set_ttls(const struct setting *s)
 static bool is_clean(const struct setting *s, size_t i)
 {
     struct slice text = s->in->texts[i].text;
-    if (text.len > TEXT_MAX_BYTES) {
-        wrong(s, i, "is longer than 4096 bytes");
+    bool is_body = s->item->type == CONFIG_BODY;
+    if (text.len > (is_body ? BODY_MAX_BYTES : TEXT_MAX_BYTES)) {
+        wrong(s, i, is_body ? "is longer than 64KiB" : "is longer than 4096 bytes");
         return false;
     }
     for (size_t at = 0; at < text.len; at++) {
         unsigned char c = (unsigned char)text.ptr[at];
         if ((c >= 0x20 && c != 0x7f) || (c == '\t' && s->item->type == CONFIG_TEXT))
+            continue;
+        if (is_body && (c == '\t' || c == '\n' || c == '\r'))
             continue;
         wrong(s, i, "has a control character");
         return false;
@@ -326,14 +370,23 @@ static void set_field(const struct setting *s)
     struct slice text = s->in->count > 0 ? s->in->texts[0].text : SLICE_NONE;
     switch (s->item->type) {
     case CONFIG_COUNT:
+    case CONFIG_STATUS:
     case CONFIG_BYTES:
     case CONFIG_MS:
     case CONFIG_S: set_amount(s, text); return;
     case CONFIG_SWITCH:
     case CONFIG_BOOL: set_bool(s, text); return;
-    case CONFIG_CHOICE: set_choice(s, text); return;
+    case CONFIG_RULE_CACHE:
+    case CONFIG_CHOICE: set_choice(s); return;
     case CONFIG_TEXT:
+    case CONFIG_REGEX:
+    case CONFIG_METHOD:
+    case CONFIG_TEMPLATE:
+    case CONFIG_BODY:
+    case CONFIG_CLIENT_ADDRESS:
+    case CONFIG_URL:
     case CONFIG_PATH: set_text(s, text); return;
+    case CONFIG_DENY: set_deny(s, text); return;
     case CONFIG_SECRET: set_secret(s, text); return;
     case CONFIG_HOST: set_host(s, text); return;
     case CONFIG_ADDRESS: set_address(s, text); return;
@@ -342,11 +395,26 @@ static void set_field(const struct setting *s)
     case CONFIG_FILE_NAMES:
     case CONFIG_NETWORKS:
     case CONFIG_FIELD_NAMES:
+    case CONFIG_WORDS:
+    case CONFIG_HOST_GLOBS:
+    case CONFIG_PATH_GLOBS:
+    case CONFIG_NAME_GLOBS:
+    case CONFIG_NAMES:
+    case CONFIG_REGEXES:
+    case CONFIG_METHODS:
+    case CONFIG_STATUSES:
+    case CONFIG_TAGS:
     case CONFIG_HOSTS: set_strings(s); return;
     case CONFIG_TTLS: set_ttls(s); return;
     case CONFIG_ORIGIN_NAME: return; /* the place holds the name until all origins are known */
     case CONFIG_ORIGINS:
-    case CONFIG_SITES: break; /* parse.c makes them */
+    case CONFIG_SITES:
+    case CONFIG_VALUE_GLOB:
+    case CONFIG_CONDITIONS:
+    case CONFIG_FIELDS:
+    case CONFIG_MATCH:
+    case CONFIG_RULES:
+    case CONFIG_TESTS: break; /* parse.c and parse_rules.c make them */
     }
     UNREACHABLE();
 }
@@ -366,7 +434,8 @@ void config_set(struct config_loader *l, const struct config_item *item, void *b
             .column = in->column,
         });
     bool needs_one = item->type == CONFIG_ADDRESSES || item->type == CONFIG_SERVERS ||
-                     item->type == CONFIG_HOSTS;
+                     item->type == CONFIG_HOSTS || item->where == IN_RULE ||
+                     item->where == IN_MATCH;
     if (in->count == 0 && needs_one) {
         l->places[s.place].is_wrong = true;
         config_mistake(l, &l->places[s.place], "is an empty list; it needs at least one");

@@ -307,6 +307,18 @@ bool config_parse_server(struct arena *a, struct slice text, struct config_addre
     return true;
 }
 
+bool config_is_token(struct slice text)
+{
+    static const char marks[] = "!#$%&'*+-.^_`|~";
+    for (size_t i = 0; i < text.len; i++) {
+        char c = ascii_lower(text.ptr[i]);
+        bool is_alphanumeric = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        if (!is_alphanumeric && (c == '\0' || strchr(marks, c) == NULL))
+            return false;
+    }
+    return text.len > 0;
+}
+
 bool config_address_is_loopback(const struct config_address *address)
 {
     unsigned char bytes[16];

@@ -19,6 +19,35 @@ enum { TURN_BYTES = 4 << 20, IOV_MAX_HERE = 16, BORROW_MAX = 128 << 10 };
 
 enum sent { SENT_ALL, SENT_BLOCKED, SENT_ENOUGH, SENT_FAILED };
 
+/* ---- segments -------------------------------------------------------------------------------- */
+
+struct segment *exchange_add_segment(struct exchange *x)
+{
+    if (x->segment_at == x->segment_count)
+        x->segment_at = x->segment_count = 0;
+    if (x->segment_count == x->segment_capacity) {
+        struct segment *more = arena_alloc(&x->arena, 2 * x->segment_capacity * sizeof *more);
+        memcpy(more, x->segments, x->segment_count * sizeof *more);
+        x->segments = more;
+        x->segment_capacity *= 2;
+    }
+    return &x->segments[x->segment_count++];
+}
+
+struct segment *exchange_add_memory(struct exchange *x, struct slice bytes)
+{
+    struct segment *s = exchange_add_segment(x);
+    *s = (struct segment){ .kind = SEGMENT_MEMORY, .mem = bytes.ptr, .to = bytes.len };
+    return s;
+}
+
+void exchange_add_object(struct exchange *x, uint64_t from, uint64_t to)
+{
+    if (from < to)
+        *exchange_add_segment(x) =
+            (struct segment){ .kind = SEGMENT_OBJECT, .is_body = true, .from = from, .to = to };
+}
+
 /* ---- sending
  * -----------------------------------------------------------------------------------------------------
  */
@@ -186,8 +215,8 @@ static enum refill refill_from_object(struct exchange *x)
     enum object_state state = cache_object_state(x->object);
     uint64_t arrived = cache_object_arrived(x->object);
     uint64_t end = arrived < x->object_end ? arrived : x->object_end;
-    if (x->reader.fill != NULL)
-        cache_reader_took(&x->reader, x->object_position);
+    if (x->reader.fill != NULL) /* of a part further on, what comes before it is not waited for */
+        cache_reader_took(&x->reader, arrived < x->object_position ? arrived : x->object_position);
     if (x->object_position < end) {
         add_chunk_head(x, 0, end - x->object_position);
         exchange_add_object(x, x->object_position, end);
@@ -213,14 +242,31 @@ static enum refill refill_from_fetch(struct exchange *x)
             add_chunk_head(x, i, piece.len);
             exchange_add_memory(x, piece)->is_body = true;
             add_chunk_end(x);
+            if (unlikely(x->tee != NULL))
+                exchange_tee_take(x, piece);
             how = FETCH_BUFFERED;
             break;
         case PULLED_WAIT: return i > 0 ? REFILLED : REFILL_WAITS;
-        case PULLED_END: return end_source(x) == REFILL_DONE && i == 0 ? REFILL_DONE : REFILLED;
+        case PULLED_END:
+            exchange_tee_end(x);
+            return end_source(x) == REFILL_DONE && i == 0 ? REFILL_DONE : REFILLED;
         case PULLED_FAULT: return REFILL_BROKEN;
         }
     }
     return REFILLED;
+}
+
+/* From slices, each an object of its own: one at a time is x->object. */
+static enum refill refill_from_slices(struct exchange *x)
+{
+    uint64_t from, to;
+    switch (exchange_slices_pull(x, &from, &to)) {
+    case SLICES_DATA: exchange_add_object(x, from, to); return REFILLED;
+    case SLICES_WAIT: return REFILL_WAITS;
+    case SLICES_END: return end_source(x);
+    case SLICES_BROKEN: return REFILL_BROKEN;
+    }
+    UNREACHABLE();
 }
 
 static enum refill refill(struct exchange *x)
@@ -230,6 +276,7 @@ static enum refill refill(struct exchange *x)
     switch (x->source) {
     case SOURCE_NONE: return REFILL_DONE;
     case SOURCE_OBJECT: return refill_from_object(x);
+    case SOURCE_SLICES: return refill_from_slices(x);
     case SOURCE_FETCH: return refill_from_fetch(x);
     }
     UNREACHABLE();
@@ -284,6 +331,8 @@ static enum next cut(struct exchange *x)
     x->keeps_alive = false;
     if (x->outcome != OUTCOME_ABORTED) {
         enum fault fault = x->source == SOURCE_FETCH ? fetch_fault(x->fetch) : FAULT_ORIGIN_CUT;
+        if (x->source == SOURCE_SLICES)
+            fault = exchange_slices_fault(x);
         if (x->source == SOURCE_OBJECT && x->reader.fill != NULL &&
             fault_of_reason(cache_fill_fault(x->reader.fill)) != FAULT_NONE)
             fault = fault_of_reason(cache_fill_fault(x->reader.fill));
@@ -305,28 +354,42 @@ static bool keep_large(struct exchange *x)
     return x->owns_object;
 }
 
+bool exchange_send_interim(struct exchange *x)
+{
+    bool sent_any = x->sent_any; /* of the answer itself */
+    if (x->segment_at == x->segment_count)
+        return true;
+    enum sent sent = send_segments(x);
+    x->sent_any = sent_any;
+    if (sent != SENT_FAILED)
+        return true; /* what the client did not take goes before the answer */
+    x->outcome = OUTCOME_ABORTED;
+    x->reason = REASON_CLIENT_LEFT;
+    (void)cut(x);
+    return false;
+}
+
 enum next step_deliver(struct exchange *x)
 {
-    /* a 1xx: the answer itself is still to come */
-    bool is_interim = x->step == STEP_PASS || x->step == STEP_JOIN;
-    if (!is_interim && !keep_large(x)) {
+    if (!keep_large(x)) {
         x->object = NULL;
         exchange_leave_read_section(x);
         x->segment_at = x->segment_count = 0;
         return exchange_go(x, STEP_LOOKUP);
     }
-    if (!is_interim && x->source == SOURCE_FETCH)
+    if (x->source == SOURCE_FETCH)
         fetch_client_readable(x->fetch); /* an early answer: the request's body still goes on */
     /* The head goes out together with what has already come of the body; when nothing has gone out
      * yet and the body broke, the client gets an error instead of half an answer. Once only: what
      * comes while the client takes nothing waits at the origin. */
-    bool is_first = !is_interim && x->source == SOURCE_FETCH && !x->sent_any && !x->has_pulled;
+    bool is_first = x->source == SOURCE_FETCH && !x->sent_any && !x->has_pulled;
     x->has_pulled |= is_first;
     if (is_first && refill(x) == REFILL_BROKEN) {
         enum fault fault = fetch_fault(x->fetch);
+        exchange_tee_drop(x);
         fetch_free(&x->fetch);
         x->segment_at = x->segment_count = 0;
-        return exchange_refuse(x, fault);
+        return exchange_origin_failed(x, fault);
     }
     uint64_t start = x->sent;
     for (;;) {
@@ -337,7 +400,7 @@ enum next step_deliver(struct exchange *x)
         }
         switch (send_segments(x)) {
         case SENT_ALL: break;
-        case SENT_BLOCKED: return is_interim ? NEXT_STEP : wait_for_client(x);
+        case SENT_BLOCKED: return wait_for_client(x);
         case SENT_ENOUGH:
             keep_scratch(x);
             worker_again(x->worker, x->conn);
@@ -347,8 +410,6 @@ enum next step_deliver(struct exchange *x)
             x->reason = REASON_CLIENT_LEFT;
             return cut(x);
         }
-        if (is_interim)
-            return NEXT_STEP;
         switch (refill(x)) {
         case REFILLED: break;
         case REFILL_WAITS: return NEXT_WAIT;

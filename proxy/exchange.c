@@ -21,10 +21,6 @@
 
 enum { EXCHANGE_MAGIC = 0x48435845, SPARE_MAX = 256, PART_WORTH_ASKING = 1 << 20 };
 
-static enum next step_route(struct exchange *x);
-static enum next step_lookup(struct exchange *x);
-static enum next step_fill(struct exchange *x);
-static enum next step_join(struct exchange *x);
 static enum next step_pass(struct exchange *x);
 static enum next step_log(struct exchange *x);
 
@@ -35,8 +31,10 @@ static enum next (*const steps[STEP_COUNT])(struct exchange *x) = {
     [STEP_JOIN] = step_join,                   /* waits for: a fill's head       */
     [STEP_FILE] = step_file,                   /* waits not                      */
     [STEP_PASS] = step_pass,                   /* waits for: the origin's head   */
+    [STEP_ANSWER_RULE] = step_answer_rule,     /* waits not                      */
     [STEP_ANSWER_OBJECT] = step_answer_object, /* waits not                      */
     [STEP_ANSWER_PASS] = step_answer_pass,     /* waits not                      */
+    [STEP_SLICES] = step_slices,               /* waits for: a slice's head      */
     [STEP_REFUSE] = step_refuse,               /* waits not                      */
     [STEP_DELIVER] = step_deliver,             /* waits for: the client, writable; more body */
     [STEP_LOG] = step_log,                     /* waits not; ends                */
@@ -124,11 +122,19 @@ static void begin(struct exchange *x, struct conn *c)
     x->kept_fields = NULL;
     x->in_read_section = x->owns_object = false;
     x->keeps_alive = x->sent_any = x->was_cut = x->was_revalidated = false;
-    x->object = NULL;
+    x->object = x->stale = NULL;
+    x->slices = NULL;
+    x->tee = NULL;
+    x->passes_range = x->was_restarted = false;
     x->reader.position = 0;
     x->reader.is_leader = false;
     x->outcome = OUTCOME_LOCAL;
     x->reason = REASON_ANSWERED;
+    x->looked = REASON_ANSWERED;
+    x->unstored = STORABLE_YES;
+    x->is_stored = false;
+    x->origin_status = 0;
+    x->own_fields = SLICE_NONE;
     x->fault = FAULT_NONE;
     x->cause = H1_OK;
     x->status = 0;
@@ -173,7 +179,14 @@ void exchange_begin_refused(struct exchange *x, struct conn *c, enum fault fault
     x->step = STEP_REFUSE;
 }
 
-static void detach_reader(struct exchange *x)
+enum next exchange_serve(struct exchange *x, enum outcome outcome, enum reason reason)
+{
+    x->outcome = outcome;
+    x->reason = reason;
+    return exchange_go(x, STEP_ANSWER_OBJECT);
+}
+
+void exchange_detach_reader(struct exchange *x)
 {
     if (x->reader.fill == NULL)
         return;
@@ -186,15 +199,19 @@ static void let_go(struct exchange *x)
 {
     if (x->fetch != NULL &&
         x->reader.fill != NULL) { /* a leader: the fill's fetch goes on by itself */
-        detach_reader(x);
+        exchange_detach_reader(x);
         fetch_leader_left(&x->fetch);
     }
-    detach_reader(x);
+    exchange_detach_reader(x);
+    exchange_tee_drop(x);
     fetch_free(&x->fetch);
+    exchange_slices_drop(x);
     if (x->owns_object)
         cache_object_unref(&x->object);
     x->owns_object = false;
     x->object = NULL;
+    if (x->stale != NULL)
+        cache_object_unref(&x->stale);
     if (x->in_read_section) {
         x->in_read_section = false;
         cache_read_end();
@@ -235,21 +252,11 @@ enum exchange_end exchange_run(struct exchange *x)
     return EXCHANGE_OVER;
 }
 
-/* An unsafe request that the origin may have had, without our knowing how it ended: what is stored
- * may be old (RFC 9111 4.4 asks for less; a page too many fetched anew is the lesser harm). */
-static void invalidate_unsure(struct exchange *x)
-{
-    if (x->fetch == NULL || x->key.bytes.len == 0 || h1_method_is_safe(x->request.method))
-        return;
-    unsigned gone = cache_purge_key(x->worker->house->cache, &x->key);
-    stat_add(&x->worker->stats->invalidated, gone);
-}
-
 void exchange_abort(struct exchange *x, enum reason why)
 {
     struct conn *c = x->conn;
     CHECK(!x->running);
-    invalidate_unsure(x);
+    exchange_invalidate_unsure(x);
     x->outcome = OUTCOME_ABORTED;
     x->reason = why;
     step_log(x);
@@ -262,7 +269,7 @@ bool exchange_timed_out(struct exchange *x, enum conn_wait wait)
 {
     if (wait == CONN_FILL &&
         x->step == STEP_JOIN) { /* cache.collapse_timeout: no longer behind another's fill */
-        detach_reader(x);
+        exchange_detach_reader(x);
         x->reason = REASON_FILL_SLOW;
         x->step = STEP_PASS;
         return true;
@@ -279,10 +286,15 @@ bool exchange_timed_out(struct exchange *x, enum conn_wait wait)
 
 /* ---- making things last ---------------------------------------------------------------------- */
 
-static void move(struct slice *s, const char *from, const char *to)
+/* Of the head's bytes; what rules have put there instead lies in the arena already. */
+struct shift {
+    const char *from, *end, *to;
+};
+
+static void move(struct slice *s, const struct shift *by)
 {
-    if (s->ptr != NULL)
-        s->ptr = s->ptr - from + to;
+    if (s->ptr >= by->from && s->ptr <= by->end)
+        s->ptr = s->ptr - by->from + by->to;
 }
 
 static void settle_request(struct exchange *x)
@@ -296,35 +308,29 @@ static void settle_request(struct exchange *x)
     const char *from = r->method_text.ptr;
     size_t length =
         r->head_bytes; /* leading empty lines make this a little more than there is: never less */
-    const char *last = from;
+    const char *last = r->target.ptr + r->target.len, *most = from + length;
     for (unsigned i = 0; i < r->headers.count; i++) {
         const char *e = r->headers.at[i].value.ptr + r->headers.at[i].value.len;
         const char *n = r->headers.at[i].name.ptr + r->headers.at[i].name.len;
-        last = e > last ? e : last;
-        last = n > last ? n : last;
+        last = e > last && e <= most && e >= from ? e : last;
+        last = n > last && n <= most && n >= from ? n : last;
     }
-    const char *line_end = r->target.ptr + r->target.len;
-    last = line_end > last ? line_end : last;
     length = (size_t)(last - from);
     x->kept = block;
     x->kept_fields = (struct header *)(void *)block;
-    char *to = block + fields;
-    memcpy(to, from, length);
+    struct shift by = { from, last, block + fields };
+    memcpy(block + fields, from, length);
     for (unsigned i = 0; i < r->headers.count; i++) {
         x->kept_fields[i] = r->headers.at[i];
-        move(&x->kept_fields[i].name, from, to);
-        move(&x->kept_fields[i].value, from, to);
+        move(&x->kept_fields[i].name, &by);
+        move(&x->kept_fields[i].value, &by);
     }
     r->headers.at = x->kept_fields;
-    move(&r->target, from, to);
-    move(&r->scheme, from, to);
-    move(&r->query, from, to);
-    if (r->path.ptr >= from &&
-        r->path.ptr <= last) /* "/" for an absolute-form without path is a literal */
-        move(&r->path, from, to);
-    if (r->authority.ptr >= from && r->authority.ptr <= last)
-        move(&r->authority, from, to);
-    move(&r->method_text, from, to);
+    r->headers.capacity = r->headers.count;
+    struct slice *const slices[] = { &r->target, &r->scheme,       &r->query,      &r->path,
+                                     &r->authority, &r->method_text, &x->plan.path, &x->plan.query };
+    for (size_t i = 0; i < ARRAY_COUNT(slices); i++)
+        move(slices[i], &by);
 }
 
 void exchange_leave_read_section(struct exchange *x)
@@ -384,297 +390,26 @@ void exchange_settle(struct exchange *x)
     cache_read_end();
 }
 
-/* ---- routing
- * -----------------------------------------------------------------------------------------------------
+/* ---- a pass
+ * ------------------------------------------------------------------------------------------------------
  */
 
-static bool make_key(struct exchange *x)
+/* False: the client is gone. */
+static bool send_interim(struct exchange *x)
 {
-    struct key_parts parts = { .site = slice_of(x->site->name),
-                               .host = { x->host, x->host_length },
-                               .port = x->host_port == 80 ? 0 : x->host_port,
-                               .path = x->request.path,
-                               .query = x->request.query };
-    char *to = x->key_bytes;
-    size_t capacity = sizeof x->key_bytes;
-    size_t length = cache_key_write(&parts, to, capacity);
-    if (length == 0) {
-        capacity = parts.site.len + parts.host.len + parts.path.len + parts.query.len + 32;
-        to = arena_alloc(&x->arena, capacity);
-        length = cache_key_write(&parts, to, capacity);
-    }
-    if (length == 0)
-        return false;
-    x->key = cache_key_of(x->worker->house->cache, (struct slice){ to, length });
-    return true;
+    struct slice interim = fetch_take_interim(x->fetch);
+    if (interim.len > 0 && x->request.minor > 0)
+        exchange_add_memory(x, arena_copy(&x->arena, interim));
+    return exchange_send_interim(x);
 }
 
-bool exchange_trusts_client(const struct exchange *x)
-{
-    const struct shared_snapshot *s = x->snapshot->shared;
-    for (size_t i = 0; i < s->trusted_count; i++)
-        if (network_has(&s->trusted[i], &x->conn->peer))
-            return true;
-    return false;
-}
-
-/* What is not believed does not go to the origin, and so must not select a variant either. */
-static void drop_unbelieved(struct exchange *x)
-{
-    struct headers *h = &x->request.headers;
-    if (!headers_has(h, HEADER_X_FORWARDED_HOST) && !headers_has(h, HEADER_X_FORWARDED_PROTO))
-        return;
-    if (exchange_trusts_client(x))
-        return;
-    headers_drop(h, HEADER_X_FORWARDED_HOST);
-    headers_drop(h, HEADER_X_FORWARDED_PROTO);
-}
-
-static enum next step_route(struct exchange *x)
-{
-    const struct h1_request *r = &x->request;
-    drop_unbelieved(x);
-    const struct config *config = x->snapshot->config;
-    if (r->method == METHOD_CONNECT)
-        return exchange_refuse(x, FAULT_NOT_TUNNELLED);
-    if (r->authority.len == 0)
-        x->host_length = x->host_port = 0; /* HTTP/1.0 without Host: only a "*" site */
-    else if (!h1_canonical_host(r->authority, x->host, &x->host_length, &x->host_port))
-        return exchange_refuse(x, FAULT_BAD_REQUEST);
-    x->site = config_site_find(config, (struct slice){ x->host, x->host_length });
-    if (x->site == NULL)
-        return exchange_refuse(x, FAULT_NO_SITE);
-    if (r->has_unknown_expect)
-        return exchange_refuse(x, FAULT_EXPECTATION);
-    if (r->form == FORM_ASTERISK || r->method == METHOD_TRACE)
-        return exchange_refuse(x, r->form == FORM_ASTERISK ? FAULT_NONE : FAULT_METHOD);
-    if (config->body_max_bytes > 0 && r->framing == FRAMING_LENGTH &&
-        r->length > config->body_max_bytes)
-        return exchange_refuse(x, FAULT_BODY_LARGE);
-    if (!make_key(x))
-        return exchange_refuse(x, FAULT_BAD_REQUEST);
-
-    bool is_read = r->method == METHOD_GET || r->method == METHOD_HEAD;
-    if (x->site->origin->kind == ORIGIN_FILES && !is_read)
-        return exchange_refuse(x, FAULT_METHOD);
-    x->outcome = OUTCOME_PASS;
-    if (!is_read) {
-        x->reason = REASON_METHOD;
-        return exchange_go(x, STEP_PASS);
-    }
-    if (r->framing != FRAMING_NONE || cache_request_has_precondition(&r->headers)) {
-        x->reason = REASON_BYPASS; /* a body with GET may change the answer but not the key;
-                                      If-Match is the origin's to judge */
-        return exchange_go(x, x->site->origin->kind == ORIGIN_FILES ? STEP_FILE : STEP_PASS);
-    }
-    return exchange_go(x, STEP_LOOKUP);
-}
-
-/* ---- the store
- * ---------------------------------------------------------------------------------------------------
- */
-
-static enum next hit(struct exchange *x, enum outcome outcome, enum reason reason)
-{
-    x->outcome = outcome;
-    x->reason = reason;
-    return exchange_go(x, STEP_ANSWER_OBJECT);
-}
-
-/* The last check before an encoded body goes out: of a page that varies, never a coding that this
- * client did not ask for. */
-static bool may_have_coding(const struct exchange *x, const struct object_facts *facts)
-{
-    return facts->content_encoding.len == 0 || facts->selecting.len == 0 ||
-           cache_coding_is_acceptable(facts->content_encoding, &x->request.headers);
-}
-
-static enum fresh_verdict judge_object(struct exchange *x, const struct object_facts *facts)
-{
-    struct cache_control asked;
-    bool honours = x->snapshot->config->honours_client;
-    if (honours)
-        cache_control_read_request(&x->request.headers, &asked);
-    x->age_s = cache_age_s(&facts->freshness, facts->received_ms, x->begun_ms);
-    return cache_is_fresh(&facts->freshness, x->age_s, honours ? &asked : NULL);
-}
-
-static enum next step_lookup(struct exchange *x)
-{
-    struct cache *cache = x->worker->house->cache;
-    cache_read_begin();
-    x->in_read_section = true;
-    x->outcome = OUTCOME_MISS;
-    switch (cache_find(cache, &x->key, &x->request.headers, &x->object)) {
-    case CACHE_FOUND: {
-        const struct object_facts *facts = cache_object_facts(x->object);
-        if (!may_have_coding(x, facts)) {
-            x->reason = REASON_OTHER_VARIANT;
-            x->object = NULL; /* nor may the origin be asked whether it still holds */
-            break;
-        }
-        switch (judge_object(x, facts)) {
-        case FRESH_YES: return hit(x, OUTCOME_HIT, REASON_FRESH);
-        case FRESH_EXPIRED: x->reason = REASON_EXPIRED; break;
-        case FRESH_MUST_ASK: x->reason = REASON_MUST_ASK; break;
-        case FRESH_CLIENT_ASKED: x->reason = REASON_CLIENT_ASKED; break;
-        }
-        break;
-    }
-    case CACHE_OTHER_VARIANT: x->reason = REASON_OTHER_VARIANT; break;
-    case CACHE_MISS: x->reason = REASON_ABSENT; break;
-    }
-    exchange_leave_read_section(x);
-    if (!x->owns_object)
-        x->object = NULL;
-    if (x->site->origin->kind == ORIGIN_FILES)
-        return exchange_go(x, STEP_FILE);
-    if (cache_is_uncacheable(cache, &x->key, x->begun_ms)) {
-        x->outcome = OUTCOME_PASS;
-        x->reason = REASON_UNCACHEABLE;
-        return exchange_go(x, STEP_PASS);
-    }
-    if (x->is_head) /* nothing to make an object of */
-        return exchange_go(x, STEP_PASS);
-    return exchange_go(x, STEP_FILL);
-}
-
-/* A fill that ended between our look at the store and our own beginning may have left what we want.
- */
-static bool is_stored_meanwhile(struct exchange *x)
-{
-    struct cache_object *o;
-    cache_read_begin();
-    bool is =
-        cache_find(x->worker->house->cache, &x->key, &x->request.headers, &o) == CACHE_FOUND &&
-        may_have_coding(x, cache_object_facts(o)) &&
-        judge_object(x, cache_object_facts(o)) == FRESH_YES;
-    cache_read_end();
-    return is;
-}
-
-static enum next step_fill(struct exchange *x)
-{
-    struct cache_fill *fill = NULL;
-    struct cache_object *stale = x->owns_object ? x->object : NULL;
-    x->begun = cache_fill_begin(x->worker->house->cache, &x->key, &x->request.headers, stale,
-                                &x->reader, &fill);
-    if (x->owns_object) {
-        x->owns_object = false;
-        cache_object_unref(&x->object);
-    }
-    x->object = NULL;
-    x->step = STEP_JOIN; /* before the fetch begins: it may end at once and look at us */
-    stat_add(&x->worker->stats->followers_live, 1);
-    if (x->begun == FILL_FOLLOW) {
-        x->outcome = OUTCOME_COLLAPSED;
-        stat_add(&x->worker->stats->fill_joined, 1);
-        return NEXT_STEP;
-    }
-    if (is_stored_meanwhile(x)) {
-        cache_fill_fail(fill, REASON_CLIENT_LEFT); /* whoever joined looks again, as we do */
-        detach_reader(x);
-        cache_fill_done(&fill);
-        return exchange_go(x, STEP_LOOKUP);
-    }
-    x->outcome = OUTCOME_MISS;
-    fetch_fill(x, fill);
-    return NEXT_STEP;
-}
-
-/* The fill's answer cannot be shared: the leader goes on with the fetch that it has, the others
- * fetch for themselves. */
-static enum next part_from_fill(struct exchange *x)
-{
-    detach_reader(x);
-    if (x->begun != FILL_LEAD)
-        x->reason = REASON_UNCACHEABLE;
-    x->outcome = OUTCOME_PASS;
-    if (x->fetch == NULL)
-        return exchange_go(x, STEP_PASS);
-    const struct h1_response *r = fetch_response(x->fetch);
-    bool is_large = r->framing != FRAMING_LENGTH || r->length > PART_WORTH_ASKING;
-    if ((r->status == 304 && fetch_is_conditional(x->fetch)) ||
-        (r->status == 200 && is_large && headers_has(&x->request.headers, HEADER_RANGE)))
-        fetch_free(&x->fetch); /* it asked with our condition, or for the whole: ask again as the
-                                  client did */
-    return exchange_go(x, STEP_PASS);
-}
-
+/* For a leader that waits for its fill. */
 void exchange_note_interim(struct exchange *x, struct slice bytes)
 {
     if (x->request.minor == 0 || x->step != STEP_JOIN)
         return;
     exchange_add_memory(x, arena_copy(&x->arena, bytes));
     mailbox_post_once(x->reader.mailbox, &x->reader.post);
-}
-
-static enum next step_join(struct exchange *x)
-{
-    struct cache_fill *fill = x->reader.fill;
-    CHECK(fill != NULL);
-    if (x->segment_at < x->segment_count) {
-        step_deliver(x);
-        if (x->step != STEP_JOIN)
-            return NEXT_STEP; /* the client is gone */
-    }
-    enum fill_state state = cache_fill_state(fill);
-    if (state != FILL_WAITING)
-        conn_wait_over(x->conn); /* collapse_timeout is for this wait alone */
-    switch (state) {
-    case FILL_WAITING:
-        if (x->conn->wait != CONN_FILL && x->conn->wait != CONN_HALF_CLOSED &&
-            x->begun == FILL_FOLLOW)
-            conn_wait(x->conn, CONN_FILL, x->snapshot->config->collapse_timeout_ms);
-        return NEXT_WAIT;
-    case FILL_RELEASED: return part_from_fill(x);
-    case FILL_FAILED: {
-        struct cache_object *o = cache_fill_object(fill);
-        if (o == NULL) {
-            enum fault fault = fault_of_reason(cache_fill_fault(fill));
-            detach_reader(x);
-            fetch_leader_left(&x->fetch); /* it frees itself, and must not look for us */
-            if (fault == FAULT_NONE &&
-                x->begun == FILL_FOLLOW) { /* its leader's doing, not the origin's */
-                x->object = NULL;
-                return exchange_go(x, STEP_FILL);
-            }
-            return exchange_refuse(x, fault == FAULT_NONE ? FAULT_ORIGIN_CLOSED : fault);
-        }
-        break;
-    }
-    case FILL_STREAMING:
-    case FILL_COMPLETE: break;
-    }
-    if (x->begun == FILL_FOLLOW && !cache_fill_suits(fill, &x->request.headers)) {
-        detach_reader(x);
-        return exchange_go(x, STEP_FILL);
-    }
-    struct cache_object *o = cache_fill_object(fill);
-    CHECK(o != NULL);
-    const struct object_facts *facts = cache_object_facts(o);
-    x->age_s = cache_age_s(&facts->freshness, facts->received_ms, clock_mono_ms());
-    /* An answer that may be stored, but not used again unasked, answers only the request that
-     * fetched it (RFC 9111 4). */
-    if (x->begun == FILL_FOLLOW && cache_is_fresh(&facts->freshness, x->age_s, NULL) != FRESH_YES)
-        return part_from_fill(x);
-    x->object = o;
-    if (x->was_revalidated)
-        return hit(x, OUTCOME_REVALIDATED, REASON_VALIDATED);
-    return exchange_go(x, STEP_ANSWER_OBJECT);
-}
-
-/* ---- a pass
- * ------------------------------------------------------------------------------------------------------
- */
-
-static void queue_interim(struct exchange *x)
-{
-    struct slice interim = fetch_take_interim(x->fetch);
-    if (interim.len == 0 || x->request.minor == 0)
-        return;
-    exchange_add_memory(x, arena_copy(&x->arena, interim));
-    step_deliver(x); /* comes back: this is not the answer */
 }
 
 /* Tells a client that waits for it to go on, once there is somebody to take its body (RFC
@@ -685,7 +420,6 @@ static void say_continue(struct exchange *x)
         return;
     x->request.expects_continue = false;
     exchange_add_memory(x, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
-    step_deliver(x);
 }
 
 static enum next step_pass(struct exchange *x)
@@ -695,9 +429,8 @@ static enum next step_pass(struct exchange *x)
     say_continue(x);
     switch (fetch_advance(x->fetch)) {
     case FETCH_WAITS:
-        queue_interim(x);
-        if (x->step != STEP_PASS)
-            return NEXT_STEP; /* the client is gone */
+        if (!send_interim(x))
+            return NEXT_STEP;
         if (x->conn->body == BODY_UNREAD && fetch_takes_body(x->fetch) &&
             x->conn->wait != CONN_SEND && x->conn->wait != CONN_HALF_CLOSED)
             conn_wait(x->conn, CONN_BODY, x->snapshot->config->body_timeout_ms);
@@ -706,18 +439,17 @@ static enum next step_pass(struct exchange *x)
         return NEXT_WAIT;
     case FETCH_FAULTED: {
         enum fault fault = fetch_fault(x->fetch);
-        invalidate_unsure(x);
+        exchange_invalidate_unsure(x);
         fetch_free(&x->fetch);
         if (x->conn->body == BODY_UNREAD)
             x->conn->must_close = true;
-        return exchange_refuse(x, fault);
+        return exchange_origin_failed(x, fault);
     }
     case FETCH_HAS_HEAD: break;
     }
     if (x->conn->wait == CONN_BODY)
         conn_wait_over(x->conn);
-    queue_interim(x);
-    return x->step == STEP_PASS ? exchange_go(x, STEP_ANSWER_PASS) : NEXT_STEP;
+    return send_interim(x) ? exchange_go(x, STEP_ANSWER_PASS) : NEXT_STEP;
 }
 
 /* ---- the end

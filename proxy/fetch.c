@@ -39,7 +39,7 @@ struct fetch *fetch_new(struct exchange *x)
     f->magic = FETCH_MAGIC;
     f->worker = x->worker;
     f->snapshot = snapshot_ref(x->snapshot);
-    f->config = x->site->origin;
+    f->config = x->plan.origin;
     f->origin = origins_find(x->snapshot->shared->origins, f->config);
     f->exchange = x;
     f->method = x->request.method;
@@ -65,8 +65,10 @@ void fetch_free(struct fetch **at)
     if (f->conn != NULL)
         origin_conn_close(&f->conn);
     deadline_clear(&f->deadline);
+    fetch_drop_offers(f);
     if (f->server != NULL)
         origin_server_unref(&f->server);
+    cache_object_unref(&f->base);
     struct worker *w = f->worker;
     snapshot_unref(&f->snapshot);
     arena_fini(&f->arena);

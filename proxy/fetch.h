@@ -20,6 +20,16 @@ void fetch_pass(struct exchange *x);
  * the stale object's validators. x->fetch is set, but belongs to the fill until that is released.
  */
 void fetch_fill(struct exchange *x, struct cache_fill *fill);
+/* The fetch of a slice of what `record` tells of, for a fill under the slice's key that `x` leads; `ahead`: that nobody
+ * waits for yet. */
+void fetch_slice(struct exchange *x, struct cache_fill *fill, struct cache_object *record,
+                 const struct byte_range *range);
+void fetch_slice_ahead(struct exchange *x, struct cache_fill *fill, struct cache_object *record,
+                       const struct byte_range *range);
+/* The same for a refresh that nobody waits for: the fill is the fetch's alone. `x` only lends its request. */
+void fetch_behind(struct exchange *x, struct cache_fill *fill);
+/* The head that answers a HEAD is about x->stale, or shows that this has changed (RFC 9111 4.3.5): freshens or drops it. */
+void fetch_freshen(struct exchange *x);
 /* The leader's client left or went its own way: the fill goes on if anyone follows or little is
  * left. */
 void fetch_leader_left(struct fetch **f);

@@ -12,241 +12,73 @@
 
 enum { TURN_BYTES = 1 << 20, LITTLE_LEFT = 256 << 10 };
 
-/* ---- the stored head ------------------------------------------------------------------------- */
-
-struct writer {
-    char *at;
-};
-
-static void put(struct writer *w, struct slice s)
-{
-    if (s.len > 0)
-        memcpy(w->at, s.ptr, s.len);
-    w->at += s.len;
-}
-
-static void put_field(struct writer *w, struct slice name, struct slice value)
-{
-    put(w, name);
-    put(w, SLICE(": "));
-    put(w, value);
-    put(w, SLICE("\r\n"));
-}
-
-/* Fields that are never stored (RFC 9111 3.1), or that we write anew with each answer. */
-static bool is_stored(const struct headers *from, const struct header *h)
-{
-    if (header_is_hop_by_hop(h->id) || h->id == HEADER_CONTENT_LENGTH || h->id == HEADER_AGE ||
-        h->id == HEADER_CONTENT_RANGE) /* of a whole it says nothing, and our own 206s have one */
-        return false;
-    return !headers_is_nominated(from, h->name);
-}
-
-/* RFC 9111 3.2: a 304 does not change what describes the stored body. */
-static bool updates(enum header_id id)
-{
-    return id != HEADER_CONTENT_ENCODING && id != HEADER_CONTENT_RANGE && id != HEADER_CONTENT_TYPE;
-}
-
-static size_t size_of(const struct headers *h)
-{
-    size_t bytes = 0;
-    for (unsigned i = 0; i < h->count; i++)
-        bytes += h->at[i].name.len + h->at[i].value.len + 4;
-    return bytes;
-}
-
-/* `newer` (may be NULL) are a 304's fields: each replaces all of the same name in `stored`. */
-static struct slice write_head(struct fetch *f, struct slice status_line,
-                               const struct headers *stored, const struct headers *newer)
-{
-    size_t most = status_line.len + size_of(stored) + (newer == NULL ? 0 : size_of(newer)) + 128;
-    char *start = arena_alloc(&f->arena, most);
-    struct writer w = { start };
-    put(&w, status_line);
-    bool has_date = false;
-    for (unsigned i = 0; i < stored->count; i++) {
-        const struct header *h = &stored->at[i];
-        bool replaced =
-            newer != NULL && updates(h->id) && headers_find_name(newer, h->name, 0) >= 0;
-        if (replaced || !is_stored(stored, h))
-            continue;
-        if (h->id == HEADER_DATE && newer != NULL)
-            continue; /* the 304 without a Date was made now, not when the body was */
-        has_date |= h->id == HEADER_DATE;
-        put_field(&w, h->name, h->value);
-    }
-    for (unsigned i = 0; newer != NULL && i < newer->count; i++) {
-        const struct header *h = &newer->at[i];
-        if (!updates(h->id) || !is_stored(newer, h) ||
-            (h->id == HEADER_VIA && headers_has(stored, HEADER_VIA)))
-            continue;
-        has_date |= h->id == HEADER_DATE;
-        put_field(&w, h->name, h->value);
-    }
-    if (!has_date) /* RFC 9110 6.6.1: who receives a response without Date adds one */
-        put_field(&w, SLICE("Date"), worker_date(f->worker));
-    if (newer == NULL)
-        put_field(&w, SLICE("Via"),
-                  f->response.minor == 0 ? SLICE("1.0 larder") : SLICE("1.1 larder"));
-    return slice_from(start, w.at);
-}
-
-static int32_t default_ttl(const struct config *c, uint16_t status)
-{
-    for (size_t i = 0; i < c->ttl_count; i++)
-        if (c->ttls[i].status == status)
-            return (int32_t)c->ttls[i].ttl_s;
-    return CONTROL_NONE;
-}
-
-struct judged {
-    struct cache_control request_control, response_control;
-    struct object_facts facts;
-};
-
-static void judge_freshness(struct fetch *f, const struct headers *fields, uint16_t status,
-                            struct judged *j)
-{
-    const struct config *c = f->snapshot->config;
-    int64_t wall = clock_wall_s();
-    struct freshness_policy policy = { .has_heuristic = c->has_heuristic,
-                                       .heuristic_max_s = (int32_t)c->heuristic_max_s,
-                                       .default_ttl_s = default_ttl(c, status) };
-    struct response_times times = { .now_wall_s = wall,
-                                    .delay_s = wall > f->sent_wall_s ? wall - f->sent_wall_s : 0 };
-    cache_control_read(fields, HEADER_CACHE_CONTROL, &j->response_control);
-    cache_freshness_read(fields, status, &j->response_control, &times, &policy,
-                         &j->facts.freshness);
-    cache_validators_read(fields, wall, &j->facts.validators);
-    j->facts.status = status;
-    j->facts.received_ms = clock_mono_ms();
-    j->facts.content_encoding = headers_value(fields, HEADER_CONTENT_ENCODING);
-    j->facts.content_type = headers_value(fields, HEADER_CONTENT_TYPE);
-}
-
-static struct slice status_line(struct fetch *f, uint16_t status, struct slice reason)
-{
-    return arena_printf(&f->arena, "HTTP/1.1 %u " SLICE_FMT "\r\n", status, SLICE_ARG(reason));
-}
-
-static enum storable judge_fields(struct fetch *f, const struct headers *fields, uint16_t status,
-                                  struct judged *j)
-{
-    judge_freshness(f, fields, status, j);
-    bool honours = f->snapshot->config->honours_client;
-    if (honours)
-        cache_control_read_request(&f->request_headers, &j->request_control);
-    struct storable_facts facts = { .request = &f->request_headers,
-                                    .response = fields,
-                                    .request_control = honours ? &j->request_control : NULL,
-                                    .response_control = &j->response_control,
-                                    .freshness = &j->facts.freshness,
-                                    .status = status,
-                                    .is_get = true };
-    return cache_is_storable(&facts);
-}
-
 /* ---- a 304 to our own condition -------------------------------------------------------------- */
 
-/* A 304 that names another tag than the one we asked about is not about our object (RFC 9111 4.3.4). */
-static bool is_about(const struct object_facts *old, const struct headers *fields)
-{
-    struct validators its;
-    cache_validators_read(fields, clock_wall_s(), &its);
-    struct slice a = old->validators.etag, b = its.etag;
-    if (a.len == 0 || b.len == 0)
-        return true;
-    if (slice_has_prefix(a, SLICE("W/")))
-        a = (struct slice){ a.ptr + 2, a.len - 2 };
-    if (slice_has_prefix(b, SLICE("W/")))
-        b = (struct slice){ b.ptr + 2, b.len - 2 };
-    return slice_equal(a, b);
-}
-
-/* Publishes a new head over the stale body. False when the 304 is of no use: the client's own request is then sent. */
+/* Publishes a new head over the stale body. False when the 304 is of no use: the client's own
+ * request is then sent. */
 static bool revalidate(struct fetch *f, struct cache_object *stale)
 {
-    const struct object_facts *old = cache_object_facts(stale);
-    if (!is_about(old, &f->response.headers))
-        return false;
-    struct h1_response stored = { 0 };
-    struct h1_limits limits = { .head_bytes = UINT32_MAX, .field_count = HEADERS_MAX };
-    struct header *fields = arena_alloc(&f->arena, HEADERS_MAX * sizeof *fields);
-    enum h1_cause cause = H1_OK;
-    struct slice whole = arena_printf(&f->arena, SLICE_FMT "\r\n", SLICE_ARG(old->head));
-    headers_init(&stored.headers, fields, HEADERS_MAX);
-    if (h1_read_response(&stored, whole, METHOD_HEAD, &limits, &cause) != H1_DONE)
-        return false;
-
     struct judged j = { 0 };
-    struct slice line = status_line(f, stored.status, stored.reason);
-    j.facts.head = write_head(f, line, &stored.headers, &f->response.headers);
-
-    /* judged as one response: the updated fields */
-    struct h1_response updated = { 0 };
-    struct header *updated_fields = arena_alloc(&f->arena, HEADERS_MAX * sizeof *fields);
-    struct slice again = arena_printf(&f->arena, SLICE_FMT "\r\n", SLICE_ARG(j.facts.head));
-    headers_init(&updated.headers, updated_fields, HEADERS_MAX);
-    if (h1_read_response(&updated, again, METHOD_HEAD, &limits, &cause) != H1_DONE)
+    if (!fetch_is_about(cache_object_facts(stale), &f->response.headers) ||
+        !fetch_judge_update(f, stale, &j))
         return false;
-    /* Age is not among the stored fields: the 304's own counts. */
-    for (const struct header *h = headers_find(&f->response.headers, HEADER_AGE); h != NULL;
-         h = headers_next(&f->response.headers, h))
-        if (!headers_add(&updated.headers, h->name, h->value))
-            return false;
-    if (judge_fields(f, &updated.headers, old->status, &j) != STORABLE_YES) {
-        cache_drop(f->worker->house->cache, stale); /* the 304 brought no-store, private, a cookie … */
+    if (j.judgement.storable != STORABLE_YES) {
+        cache_drop(f->worker->house->cache,
+                   stale); /* the 304 brought no-store, private, a cookie … */
         return false;
     }
-    j.facts.selecting = old->selecting;
-    j.facts.length_bytes = old->length_bytes;
-    if (f->exchange != NULL)
+    if (f->exchange != NULL) {
         f->exchange->was_revalidated = true;
+        f->exchange->origin_status = 304;
+        fetch_give_own_fields(f, &j);
+    }
     cache_fill_revalidated(f->fill, &j.facts);
     return true;
 }
 
-/* ---- judging the head ------------------------------------------------------------------------ */
-
-/* What the answer depends on. A trusted proxy's X-Forwarded-Host and -Proto go on to the origin,
- * which makes redirects and links of them, seldom saying so in Vary: they select in any case. */
-static struct slice selecting_of(struct fetch *f)
+/* RFC 9111 4.3.5: whether an answer to HEAD is about what is stored. */
+static bool is_same(struct exchange *x, const struct h1_response *r)
 {
-    const struct headers *h = &f->response.headers;
-    if (f->snapshot->shared->trusted_count == 0)
-        return cache_vary_make(&f->arena, h, &f->request_headers);
-    struct headers varying;
-    headers_init(&varying, arena_alloc(&f->arena, HEADERS_MAX * sizeof(struct header)),
-                 HEADERS_MAX);
-    bool fits =
-        headers_add(&varying, SLICE("Vary"), SLICE("X-Forwarded-Host, X-Forwarded-Proto"));
-    for (const struct header *v = headers_find(h, HEADER_VARY); v != NULL && fits;
-         v = headers_next(h, v))
-        fits = headers_add(&varying, v->name, v->value);
-    return fits ? cache_vary_make(&f->arena, &varying, &f->request_headers)
-                : arena_copy(&f->arena, SLICE("*\0*\0")); /* matches nothing */
+    const struct object_facts *old = cache_object_facts(x->stale);
+    struct validators its;
+    uint64_t length;
+    cache_validators_read(&r->headers, clock_wall_s(), &its);
+    if (its.etag.len > 0 && !slice_equal(its.etag, old->validators.etag))
+        return false;
+    if (its.last_modified_s >= 0 && its.last_modified_s != old->validators.last_modified_s)
+        return false;
+    struct slice said = headers_value(&r->headers, HEADER_CONTENT_LENGTH);
+    return said.len == 0 || !slice_to_u64(said, &length) ||
+           (int64_t)length == cache_object_length(x->stale);
 }
 
-/* Whether what the origin answered may be stored, with its own fields; facts are complete when it may. */
-static enum storable judge(struct fetch *f, struct judged *j)
+void fetch_freshen(struct exchange *x)
 {
+    struct fetch *f = x->fetch;
+    struct cache *cache = x->worker->house->cache;
     const struct h1_response *r = &f->response;
-    enum storable verdict = judge_fields(f, &r->headers, r->status, j);
-    if (verdict != STORABLE_YES)
-        return verdict;
-    j->facts.head = write_head(f, status_line(f, r->status, r->reason), &r->headers, NULL);
-    j->facts.selecting = selecting_of(f);
-    j->facts.length_bytes = r->framing == FRAMING_LENGTH ? (int64_t)r->length
-                            : r->framing == FRAMING_NONE ? 0
-                                                         : -1;
-    return STORABLE_YES;
+    struct judged j = { 0 };
+    if (r->status != 200 || cache_object_facts(x->stale)->status != 200)
+        return;
+    if (!is_same(x, r)) {
+        cache_drop(cache, x->stale);
+        return;
+    }
+    f->key = x->key;
+    fetch_copy_request(f, x);
+    if (!fetch_judge_update(f, x->stale, &j) || j.judgement.storable != STORABLE_YES)
+        return;
+    struct cache_fill *fill = NULL;
+    enum fill_begun begun =
+        cache_fill_begin(cache, &x->key, &x->request.headers, x->stale, &x->reader, &fill);
+    cache_reader_detach(&x->reader);
+    if (begun != FILL_LEAD)
+        return; /* somebody asks for the whole already */
+    cache_fill_revalidated(fill, &j.facts);
+    cache_fill_done(&fill);
 }
 
-static uint64_t object_max(const struct config *c)
-{
-    return c->object_max_bytes > 0 ? c->object_max_bytes : c->memory_bytes / 8;
-}
+/* ---- judging the head ------------------------------------------------------------------------ */
 
 static void count_end(struct fetch *f, _Atomic int64_t *how)
 {
@@ -254,25 +86,129 @@ static void count_end(struct fetch *f, _Atomic int64_t *how)
     stat_add(&f->worker->stats->fills_live, -1);
 }
 
-enum judgement { JUDGED_FILL, JUDGED_OVER, JUDGED_RELEASED };
+enum judged_as {
+    JUDGED_FILL,     /* the body is to come */
+    JUDGED_OVER,     /* all is there with the head (304) */
+    JUDGED_RECORD,   /* all that is wanted is there with the head: the body is not */
+    JUDGED_RELEASED, /* it cannot be shared */
+    JUDGED_AGAIN,    /* the whole is to be asked for */
+    JUDGED_FAILED,   /* of no use; what a reader may do instead is in *why */
+};
 
-static enum judgement judge_head(struct fetch *f)
+/* An error is no reason to give up what is stored and may still be used (RFC 5861 4). */
+static bool has_better(struct fetch *f, struct cache_object *stale)
+{
+    if (stale == NULL || !cache_status_is_error(f->response.status))
+        return false;
+    int64_t now_ms = clock_mono_ms();
+    const struct freshness *fresh = &cache_object_facts(stale)->freshness;
+    int32_t age_s = cache_object_age_s(stale, now_ms);
+    return f->is_behind ||
+           cache_may_serve_broken(fresh, age_s, STALE_ERROR,
+                                  f->snapshot->config->honours_client ? &f->request_control : NULL);
+}
+
+/* Nobody learns anything about a key from an answer that another request would not have had. */
+static bool is_about_key(const struct fetch *f, enum storable why)
+{
+    if (f->response.status == 304) /* that is about our condition, not about the page */
+        return false;
+    if (why == STORABLE_TOO_LARGE) /* a part of it is another thing */
+        return !fetch_can_slice(f);
+    if (why == STORABLE_NO_STORE)
+        return !(f->snapshot->config->honours_client && f->request_control.no_store);
+    return why != STORABLE_AUTHORIZATION;
+}
+
+/* A refresh behind the clients brought an answer that may not be kept. When that is because of
+ * whose request it was, another's may fare better; else what is stored has had its time. */
+static void give_up_stale(struct fetch *f, struct cache_object *stale, enum storable why)
+{
+    if (!f->is_behind || stale == NULL || f->response.status == 304)
+        return;
+    if (why != STORABLE_AUTHORIZATION && why != STORABLE_PRIVATE && why != STORABLE_SET_COOKIE)
+        cache_drop(f->worker->house->cache, stale);
+}
+
+static void release(struct fetch *f, struct cache_object *stale, enum storable why)
+{
+    if (is_about_key(f, why))
+        cache_remember_uncacheable(f->worker->house->cache, &f->key, clock_mono_ms());
+    if (why != STORABLE_YES)
+        stat_add(&f->worker->stats->unstored[why], 1);
+    give_up_stale(f, stale, why);
+    if (f->exchange != NULL)
+        f->exchange->unstored = why;
+    cache_fill_release(f->fill);
+    count_end(f, &f->worker->stats->fill_released);
+}
+
+static void begin_body(struct fetch *f, struct judged *j)
+{
+    if (f->exchange != NULL) {
+        f->exchange->origin_status = f->response.status;
+        fetch_give_own_fields(f, j);
+    }
+    cache_fill_head(f->fill, &j->facts);
+}
+
+/* What asked for less than the whole. FILL, AGAIN, FAILED, or that the answer is to be judged as any (OVER). */
+static enum judged_as judge_less(struct fetch *f, enum reason *why)
+{
+    struct judged j = { 0 };
+    if (f->asks == ASKS_SLICE) {
+        *why = fetch_judge_slice(f, &j);
+        if (*why != REASON_ANSWERED)
+            return JUDGED_FAILED;
+        if (f->exchange != NULL)
+            f->exchange->origin_status = f->response.status;
+        cache_fill_head(f->fill, &j.facts); /* the record's fields are the answer's */
+        return JUDGED_FILL;
+    }
+    switch (fetch_judge_rest(f, &j)) {
+    case REST_FITS: begin_body(f, &j); return JUDGED_FILL;
+    case REST_OF_NO_USE: return JUDGED_AGAIN;
+    case REST_IS_WHOLE: break;
+    }
+    return JUDGED_OVER;
+}
+
+static enum judged_as judge_head(struct fetch *f, enum reason *instead)
 {
     struct cache_object *stale = cache_fill_stale(f->fill);
     struct judged j = { 0 };
     f->is_judged = true;
-    if (f->response.status == 304 && stale != NULL && revalidate(f, stale))
+    if (f->snapshot->config->honours_client)
+        cache_control_read_request(&f->request_headers, &f->request_control);
+    if (f->asks != ASKS_WHOLE) {
+        enum judged_as less = judge_less(f, instead);
+        if (less != JUDGED_OVER)
+            return less;
+    }
+    if (f->response.status == 304 && (stale != NULL ? revalidate(f, stale) : fetch_adopt_variant(f)))
         return JUDGED_OVER;
-    bool too_big = f->response.framing == FRAMING_LENGTH &&
-                   f->response.length > object_max(f->snapshot->config);
-    if (f->response.status == 304 || too_big || judge(f, &j) != STORABLE_YES) {
-        if (f->response.status != 304) /* that is about our condition, not about the page */
-            cache_remember_uncacheable(f->worker->house->cache, &f->key, clock_mono_ms());
-        cache_fill_release(f->fill);
-        count_end(f, &f->worker->stats->fill_released);
+    if (has_better(f, stale)) {
+        *instead = REASON_ORIGIN_ERROR;
+        return JUDGED_FAILED;
+    }
+    enum storable why = f->response.status == 304 ? STORABLE_STATUS : fetch_judge(f, &j);
+    if (why == STORABLE_YES && fetch_wants_slices(f, stale)) {
+        fetch_make_record(f, stale, &j);
+        begin_body(f, &j);
+        return JUDGED_RECORD;
+    }
+    if (why == STORABLE_YES && f->response.framing == FRAMING_LENGTH &&
+        f->response.length > fetch_object_max(f))
+        why = STORABLE_TOO_LARGE;
+    if (why == STORABLE_YES && fetch_is_too_large(f) && cache_fill_reader_count(f->fill) <= 1) {
+        *instead = REASON_RANGE; /* its own range does it; who joins meanwhile looks again */
+        return JUDGED_FAILED;
+    }
+    if (why != STORABLE_YES) {
+        release(f, stale, why);
         return JUDGED_RELEASED;
     }
-    cache_fill_head(f->fill, &j.facts);
+    begin_body(f, &j);
     return JUDGED_FILL;
 }
 
@@ -280,9 +216,21 @@ static enum judgement judge_head(struct fetch *f)
  * --------------------------------------------------------------------------------------------------
  */
 
+/* A refresh behind the clients: what came of it. One that failed is not begun again at once. */
+static void end_refresh(struct fetch *f)
+{
+    struct cache_object *stale = cache_fill_stale(f->fill);
+    bool is_done = cache_fill_state(f->fill) == FILL_COMPLETE;
+    stat_add(is_done ? &f->worker->stats->refresh_done : &f->worker->stats->refresh_failed, 1);
+    if (!is_done && stale != NULL)
+        cache_object_refresh_failed(stale, clock_mono_ms());
+}
+
 /* The fill has ended one way or another: the fetch with it. */
 void fetch_leave_fill(struct fetch *f)
 {
+    if (f->is_behind)
+        end_refresh(f);
     if (f->exchange != NULL)
         f->exchange->fetch = NULL;
     cache_fill_done(&f->fill);
@@ -304,18 +252,37 @@ static void hand_over(struct fetch *f)
 
 static bool is_wanted(struct fetch *f)
 {
-    if (cache_fill_reader_count(f->fill) > 0)
+    if (f->is_behind || f->is_ahead || cache_fill_reader_count(f->fill) > 0)
         return true;
+    if (f->state == FETCH_BODY && f->asks == ASKS_SLICE)
+        return true; /* its client had what it wanted of it: the next one wants the rest */
     return f->state == FETCH_BODY && f->response.framing == FRAMING_LENGTH &&
            f->left <= LITTLE_LEFT;
 }
 
+static void fail_as(struct fetch *f, enum reason why)
+{
+    struct stats *s = f->worker->stats;
+    cache_fill_fail(f->fill, why);
+    count_end(f, why == REASON_RANGE ? &s->fill_released : &s->fill_failed);
+    fetch_leave_fill(f);
+}
+
 static void fail(struct fetch *f)
 {
-    enum fault fault = f->state == FETCH_BROKEN ? f->fault : FAULT_ORIGIN_CUT;
-    cache_fill_fail(f->fill, fault_row(fault)->reason);
-    count_end(f, &f->worker->stats->fill_failed);
-    fetch_leave_fill(f);
+    fail_as(f, fault_row(f->state == FETCH_BROKEN ? f->fault : FAULT_ORIGIN_CUT)->reason);
+}
+
+/* The rest could not be had: once more, from the beginning, on another connection. */
+static void ask_whole(struct fetch *f)
+{
+    origin_conn_close(&f->conn);
+    deadline_clear(&f->deadline);
+    f->request = f->whole_request;
+    f->response = (struct h1_response){ 0 };
+    f->view = SLICE_NONE;
+    f->is_judged = false;
+    fetch_connect(f, NULL);
 }
 
 static void on_room(struct post *post)
@@ -335,6 +302,7 @@ static void seal(struct fetch *f)
 {
     struct stats *s = f->worker->stats;
     bool is_stored = cache_fill_seal(f->fill);
+    stat_add(&s->parts_joined, is_stored && f->asks == ASKS_REST);
     if (cache_fill_is_outgrown(f->fill))
         count_end(f, &s->fill_too_big);
     else if (is_stored)
@@ -342,6 +310,17 @@ static void seal(struct fetch *f)
     else /* purged while it came: delivered, not kept */
         count_end(f, cache_fill_state(f->fill) == FILL_FAILED ? &s->fill_failed : &s->fill_outrun);
     fetch_leave_fill(f);
+}
+
+/* The next piece of what is stored already, in front of the rest; *appended is nothing: it is in the fill. */
+static uint64_t copy_base(struct fetch *f, struct slice *appended)
+{
+    bool pauses = false;
+    uint64_t copied = fetch_append_stored(f->fill, f->base, f->copied, f->base_bytes, &pauses);
+    f->copied += copied;
+    f->is_paused |= pauses;
+    *appended = SLICE_NONE;
+    return copied;
 }
 
 /* One bounded turn of the body. True when the fill has ended. */
@@ -356,9 +335,15 @@ static bool feed(struct fetch *f)
             mailbox_post_once(f->worker->mailbox, &f->room);
             return false;
         }
-        switch (fetch_pull(f, FETCH_READ, &piece)) {
+        enum fetch_pulled pulled = PULLED_DATA;
+        if (f->copied < f->base_bytes) {
+            taken += copy_base(f, &piece);
+        } else {
+            pulled = fetch_pull(f, FETCH_READ, &piece);
+            taken += pulled == PULLED_DATA ? piece.len : 0;
+        }
+        switch (pulled) {
         case PULLED_DATA:
-            taken += piece.len;
             if (cache_fill_append(f->fill, piece) == FILL_PAUSE) {
                 f->is_paused = true;
                 deadline_clear(&f->deadline); /* the readers' pace now, and their timers */
@@ -369,9 +354,7 @@ static bool feed(struct fetch *f)
                 return true;
             }
             break;
-        case PULLED_END:
-            seal(f);
-            return true;
+        case PULLED_END: seal(f); return true;
         case PULLED_WAIT: return false;
         case PULLED_FAULT: fail(f); return true;
         }
@@ -399,6 +382,7 @@ void fetch_run_fill(struct fetch *f)
         fetch_leave_fill(f);
         return;
     }
+    enum reason instead = REASON_ANSWERED;
     enum fetch_progress progress = fetch_advance(f);
     pass_interim(f);
     switch (progress) {
@@ -407,7 +391,7 @@ void fetch_run_fill(struct fetch *f)
     case FETCH_HAS_HEAD: break;
     }
     if (!f->is_judged)
-        switch (judge_head(f)) {
+        switch (judge_head(f, &instead)) {
         case JUDGED_OVER: {
             struct slice none;
             /* a 304 has no body: this gives the connection back */
@@ -417,6 +401,17 @@ void fetch_run_fill(struct fetch *f)
             return;
         }
         case JUDGED_RELEASED: hand_over(f); return;
+        case JUDGED_RECORD: seal(f); return;
+        case JUDGED_AGAIN:
+            ask_whole(f);
+            f->is_running = false;
+            fetch_run_fill(f);
+            return;
+        case JUDGED_FAILED:
+            if (f->exchange != NULL)
+                f->exchange->origin_status = f->response.status;
+            fail_as(f, instead);
+            return;
         case JUDGED_FILL: break;
         }
     if (feed(f))
@@ -439,34 +434,105 @@ void fetch_leader_left(struct fetch **at)
         fetch_run_fill(f); /* notices, and ends */
 }
 
-static void copy_request(struct fetch *f, const struct headers *from)
+/* The request as rules, Vary and storing will see it once the exchange is gone. */
+void fetch_copy_request(struct fetch *f, const struct exchange *x)
 {
+    const struct headers *from = &x->request.headers;
     struct header *fields = arena_alloc(&f->arena, from->count * sizeof *fields);
     headers_init(&f->request_headers, fields, from->count);
     for (unsigned i = 0; i < from->count; i++)
         CHECK(headers_add(&f->request_headers, arena_copy(&f->arena, from->at[i].name),
                           arena_copy(&f->arena, from->at[i].value)));
+    struct rule_request asked = exchange_rule_request(x);
+    f->client = x->client;
+    f->port = x->host_port;
+    f->site = x->site;
+    f->rule = (struct rule_request){ .method = arena_copy(&f->arena, asked.method),
+                                     .scheme = asked.scheme, /* a literal */
+                                     .host = arena_copy(&f->arena, asked.host),
+                                     .path = arena_copy(&f->arena, asked.path),
+                                     .query = asked.query.ptr == NULL
+                                                  ? SLICE_NONE
+                                                  : arena_copy(&f->arena, asked.query),
+                                     .headers = &f->request_headers,
+                                     .client = &f->client };
+    if (rules_has_any(x->site))
+        f->effects = x->plan.effects;
+}
+
+static struct fetch *new_fill(struct exchange *x, struct cache_fill *fill)
+{
+    struct fetch *f = fetch_new(x);
+    f->fill = fill;
+    f->key = cache_key_of(x->worker->house->cache, arena_copy(&f->arena, cache_fill_key(fill)));
+    f->is_conditional = cache_fill_stale(fill) != NULL;
+    if (!f->is_conditional && x->looked == REASON_OTHER_VARIANT)
+        fetch_offer_variants(f);
+    f->method = METHOD_GET;
+    f->is_idempotent = true;
+    f->room.run = on_room;
+    fetch_copy_request(f, x);
+    cache_fill_on_room(fill, x->worker->mailbox, &f->room);
+    stat_add(&x->worker->stats->fill_started, 1);
+    stat_add(&x->worker->stats->fills_live, 1);
+    return f;
+}
+
+static void start(struct fetch *f, const struct exchange *x)
+{
+    struct cache_object *stale = cache_fill_stale(f->fill);
+    const struct validators *its = stale == NULL ? NULL : &cache_object_facts(stale)->validators;
+    fetch_connect(f, NULL);
+    if (f->state != FETCH_BROKEN && f->asks == ASKS_REST) {
+        f->asks = ASKS_WHOLE;
+        f->whole_request = fetch_write_request(f, x, its);
+        f->asks = ASKS_REST;
+    }
+    if (f->state != FETCH_BROKEN)
+        f->request = fetch_write_request(f, x, its);
+    fetch_run_fill(f);
 }
 
 void fetch_fill(struct exchange *x, struct cache_fill *fill)
 {
-    struct fetch *f = fetch_new(x);
-    struct cache_object *stale = cache_fill_stale(fill);
-    f->fill = fill;
-    f->key = x->key;
-    f->key.bytes = arena_copy(&f->arena, x->key.bytes);
-    stat_add(&x->worker->stats->fill_started, 1);
-    stat_add(&x->worker->stats->fills_live, 1);
-    f->is_conditional = stale != NULL;
-    f->method = METHOD_GET;
-    f->is_idempotent = true;
-    f->room.run = on_room;
+    struct fetch *f = new_fill(x, fill);
     x->fetch = f;
-    copy_request(f, &x->request.headers);
-    cache_fill_on_room(fill, x->worker->mailbox, &f->room);
-    fetch_connect(f, NULL);
-    if (f->state != FETCH_BROKEN)
-        f->request = fetch_write_request(
-            f, x, stale == NULL ? NULL : &cache_object_facts(stale)->validators);
-    fetch_run_fill(f);
+    fetch_ask_rest(f, x);
+    start(f, x);
+}
+
+static struct fetch *new_slice(struct exchange *x, struct cache_fill *fill,
+                               struct cache_object *record, const struct byte_range *range)
+{
+    struct fetch *f = new_fill(x, fill);
+    f->asks = ASKS_SLICE;
+    f->base = cache_object_ref(record);
+    f->range = *range;
+    return f;
+}
+
+void fetch_slice(struct exchange *x, struct cache_fill *fill, struct cache_object *record,
+                 const struct byte_range *range)
+{
+    struct fetch *f = new_slice(x, fill, record, range);
+    x->fetch = f;
+    start(f, x);
+}
+
+void fetch_slice_ahead(struct exchange *x, struct cache_fill *fill, struct cache_object *record,
+                       const struct byte_range *range)
+{
+    struct fetch *f = new_slice(x, fill, record, range);
+    f->exchange = NULL;
+    f->is_ahead = true;
+    start(f, x);
+}
+
+void fetch_behind(struct exchange *x, struct cache_fill *fill)
+{
+    struct fetch *f = new_fill(x, fill);
+    f->exchange = NULL;
+    f->is_behind = true;
+    stat_add(&x->worker->stats->refresh_started, 1);
+    start(f, x);
 }

@@ -10,35 +10,17 @@
 
 #include <stdio.h>
 
-struct writer {
-    char *at, *end;
-};
-
-static void put(struct writer *w, struct slice s)
-{
-    CHECK((size_t)(w->end - w->at) >= s.len);
-    if (s.len > 0)
-        memcpy(w->at, s.ptr, s.len);
-    w->at += s.len;
-}
-
-static void put_field(struct writer *w, struct slice name, struct slice value)
-{
-    put(w, name);
-    put(w, SLICE(": "));
-    put(w, value);
-    put(w, SLICE("\r\n"));
-}
-
 static size_t bound(const struct exchange *x, const struct fetch *f, const struct validators *stale)
 {
     size_t bytes =
-        2048 + x->request.target.len + x->request.method_text.len + 4 * x->request.authority.len;
+        2048 + x->plan.path.len + x->plan.query.len + x->request.method_text.len + 4 * x->request.authority.len;
     for (unsigned i = 0; i < x->request.headers.count; i++)
         bytes += 2 * (x->request.headers.at[i].name.len + x->request.headers.at[i].value.len) + 8;
     if (f->config->host_header != NULL)
         bytes += strlen(f->config->host_header);
-    return bytes + (stale == NULL ? 0 : stale->etag.len);
+    if (f->base != NULL)
+        bytes += cache_object_facts(f->base)->validators.etag.len;
+    return bytes + fetch_offers_most(f) + (stale == NULL ? 0 : stale->etag.len);
 }
 
 /* Begins as `text` does, whatever the case, and with '_' for '-': CGI and WSGI make one variable of
@@ -124,43 +106,63 @@ static void put_forwarded(struct writer *w, const struct exchange *x, bool trust
     struct slice client = { text, peer_text(&x->conn->peer, text) };
     const struct headers *h = &x->request.headers;
 
-    put(w, SLICE("X-Forwarded-For: "));
+    writer_put(w, SLICE("X-Forwarded-For: "));
     if (trusted)
         for (const struct header *f = headers_find(h, HEADER_X_FORWARDED_FOR); f != NULL;
              f = headers_next(h, f)) {
-            put(w, f->value);
-            put(w, SLICE(", "));
+            writer_put(w, f->value);
+            writer_put(w, SLICE(", "));
         }
-    put(w, client);
-    put(w, SLICE("\r\n"));
+    writer_put(w, client);
+    writer_put(w, SLICE("\r\n"));
     if (!trusted || !headers_has(h, HEADER_X_FORWARDED_PROTO))
-        put_field(w, SLICE("X-Forwarded-Proto"), SLICE("http"));
+        writer_put_field(w, SLICE("X-Forwarded-Proto"), SLICE("http"));
     if ((!trusted || !headers_has(h, HEADER_X_FORWARDED_HOST)) && authority.len > 0)
-        put_field(w, SLICE("X-Forwarded-Host"), authority);
+        writer_put_field(w, SLICE("X-Forwarded-Host"), authority);
     if (!x->snapshot->config->sends_forwarded)
         return;
     bool v6 = peer_is_v6(&x->conn->peer); /* RFC 7239 6: an IPv6 address is quoted and bracketed */
-    put(w, SLICE("Forwarded: for="));
-    put(w, v6 ? SLICE("\"[") : SLICE(""));
-    put(w, x->conn->peer.is_unix ? SLICE("unknown") : client);
-    put(w, v6 ? SLICE("]\"") : SLICE(""));
+    writer_put(w, SLICE("Forwarded: for="));
+    writer_put(w, v6 ? SLICE("\"[") : SLICE(""));
+    writer_put(w, x->conn->peer.is_unix ? SLICE("unknown") : client);
+    writer_put(w, v6 ? SLICE("]\"") : SLICE(""));
     if (authority.len > 0) {
-        put(w, SLICE(";host=\""));
-        put(w, authority);
-        put(w, SLICE("\""));
+        writer_put(w, SLICE(";host=\""));
+        writer_put(w, authority);
+        writer_put(w, SLICE("\""));
     }
-    put(w, SLICE(";proto=http\r\n"));
+    writer_put(w, SLICE(";proto=http\r\n"));
 }
 
 static void put_conditions(struct writer *w, const struct validators *stale)
 {
     if (stale->etag.len > 0)
-        put_field(w, SLICE("If-None-Match"), stale->etag);
+        writer_put_field(w, SLICE("If-None-Match"), stale->etag);
     if (stale->last_modified_s < 0)
         return;
     char date[DATE_LENGTH];
     date_format(stale->last_modified_s, date);
-    put_field(w, SLICE("If-Modified-Since"), (struct slice){ date, DATE_LENGTH });
+    writer_put_field(w, SLICE("If-Modified-Since"), (struct slice){ date, DATE_LENGTH });
+}
+
+/* Less than the whole, of the version that is stored, or else the whole (RFC 9110 13.1.5): a tag, or without one the date,
+ * which is a strong one (fetch_parts.c saw to it). */
+static void put_range(struct writer *w, const struct fetch *f)
+{
+    const struct validators *v = &cache_object_facts(f->base)->validators;
+    char date[DATE_LENGTH];
+    writer_put(w, SLICE("Range: bytes="));
+    writer_put_number(w, f->range.first);
+    writer_put(w, SLICE("-"));
+    if (f->range.last != UINT64_MAX)
+        writer_put_number(w, f->range.last);
+    writer_put(w, SLICE("\r\n"));
+    if (v->etag.len > 0) {
+        writer_put_field(w, SLICE("If-Range"), v->etag);
+        return;
+    }
+    date_format(v->last_modified_s, date);
+    writer_put_field(w, SLICE("If-Range"), (struct slice){ date, DATE_LENGTH });
 }
 
 static void put_framing(struct writer *w, const struct exchange *x)
@@ -169,10 +171,10 @@ static void put_framing(struct writer *w, const struct exchange *x)
     switch (x->request.framing) {
     case FRAMING_LENGTH: {
         int len = snprintf(number, sizeof number, "%llu", (unsigned long long)x->request.length);
-        put_field(w, SLICE("Content-Length"), (struct slice){ number, (size_t)len });
+        writer_put_field(w, SLICE("Content-Length"), (struct slice){ number, (size_t)len });
         return;
     }
-    case FRAMING_CHUNKED: put_field(w, SLICE("Transfer-Encoding"), SLICE("chunked")); return;
+    case FRAMING_CHUNKED: writer_put_field(w, SLICE("Transfer-Encoding"), SLICE("chunked")); return;
     case FRAMING_NONE:
     case FRAMING_CLOSE: return;
     }
@@ -183,37 +185,40 @@ struct slice fetch_write_request(struct fetch *f, const struct exchange *x,
 {
     size_t size = bound(x, f, stale);
     char *start = arena_alloc(&f->arena, size);
-    struct writer w = { start, start + size };
+    struct writer w = writer_on(start, size);
     bool trusted = exchange_trusts_client(x);
     const struct h1_request *r = &x->request;
     struct slice authority = authority_of(f, x);
 
-    put(&w, f->fill != NULL ? SLICE("GET") : r->method_text);
-    put(&w, SLICE(" "));
-    put(&w, r->path);
-    if (r->query.ptr != NULL) {
-        put(&w, SLICE("?"));
-        put(&w, r->query);
+    writer_put(&w, f->fill != NULL ? SLICE("GET") : r->method_text);
+    writer_put(&w, SLICE(" "));
+    writer_put(&w, x->plan.path);
+    if (x->plan.query.ptr != NULL) {
+        writer_put(&w, SLICE("?"));
+        writer_put(&w, x->plan.query);
     }
-    put(&w, SLICE(" HTTP/1.1\r\n"));
+    writer_put(&w, SLICE(" HTTP/1.1\r\n"));
 
     if (f->config->host_header != NULL)
-        put_field(&w, SLICE("Host"), slice_of(f->config->host_header));
+        writer_put_field(&w, SLICE("Host"), slice_of(f->config->host_header));
     else if (authority.len > 0)
-        put_field(&w, SLICE("Host"), authority);
+        writer_put_field(&w, SLICE("Host"), authority);
     else
-        put_field(&w, SLICE("Host"), slice_of(origin_server_host(f->server)));
+        writer_put_field(&w, SLICE("Host"), slice_of(origin_server_host(f->server)));
 
     for (unsigned i = 0; i < r->headers.count; i++)
         if (goes_on(f, x, &r->headers.at[i], trusted))
-            put_field(&w, r->headers.at[i].name, r->headers.at[i].value);
+            writer_put_field(&w, r->headers.at[i].name, r->headers.at[i].value);
     put_forwarded(&w, x, trusted, authority);
     if (f->config->sends_via)
-        put_field(&w, SLICE("Via"), r->minor == 0 ? SLICE("1.0 larder") : SLICE("1.1 larder"));
+        writer_put_field(&w, SLICE("Via"), r->minor == 0 ? SLICE("1.0 larder") : SLICE("1.1 larder"));
     if (stale != NULL)
         put_conditions(&w, stale);
+    fetch_put_offers(&w, f);
+    if (f->asks != ASKS_WHOLE)
+        put_range(&w, f);
     if (f->fill == NULL)
         put_framing(&w, x);
-    put(&w, SLICE("\r\n"));
+    writer_put(&w, SLICE("\r\n"));
     return slice_from(start, w.at);
 }

@@ -7,7 +7,10 @@
 #include "admin/admin.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "config/rules.h"
+#include "cache/policy.h"
 #include "proxy/listener.h"
+#include "proxy/probe.h"
 #include "proxy/worker.h"
 
 #include <errno.h>
@@ -31,12 +34,16 @@ static const char usage[] =
     "  larder serve -c FILE\n"
     "  larder serve --listen ADDR (--origin URL | --root DIR) [--workers N] [--memory SIZE] "
     "[--admin ADDR|off]\n"
-    "  larder check -c FILE          read the configuration, say what is wrong with it\n"
+    "  larder check -c FILE          read the configuration, say what is wrong with it; run its rule "
+    "tests\n"
     "  larder config [-c FILE]       every item with its value; --defaults: with type, bounds and "
-    "help\n"
+    "help;\n"
+    "                                --preset NAME: the rules of a preset\n"
     "  larder stat [--watch [S]]     the main figures of a running Larder\n"
     "  larder reload                 read the configuration anew\n"
-    "  larder purge URL              drop what is stored for a URL, all variants\n"
+    "  larder purge URL              drop what is stored: URL, host, prefix, pattern, tag\n"
+    "  larder explain URL            why it would be a hit, a miss or a pass now, and what would "
+    "change it\n"
     "  larder version\n"
     "\n"
     "ADDR is \":8080\", \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/path\"; --listen may be "
@@ -86,7 +93,8 @@ static struct cache_settings cache_settings_of(const struct config *c)
     return (struct cache_settings){ .memory_bytes = c->memory_bytes,
                                     .object_max_bytes = c->object_max_bytes,
                                     .variants_max = c->variants_max,
-                                    .uncacheable_ms = c->uncacheable_ms };
+                                    .uncacheable_ms = c->uncacheable_ms,
+                                    .collapse_max = c->collapse_max };
 }
 
 static struct config *hook_config(void *arg)
@@ -186,43 +194,130 @@ static bool split_url(struct slice url, struct slice *authority, struct slice *t
 static size_t hook_key_of_url(void *arg, struct slice url, struct slice host, char *out,
                               size_t capacity, const char **why)
 {
-    struct slice authority = host, target = url;
-    split_url(url, &authority, &target);
-    target.len = slice_find(target, '#');
-    size_t question = slice_find(target, '?');
-    struct slice path = { target.ptr, question };
-    struct slice query = question < target.len ? (struct slice){ target.ptr + question + 1,
-                                                                 target.len - question - 1 }
-                                               : SLICE_NONE;
-    if (path.len == 0 && authority.ptr != host.ptr)
-        path = SLICE("/");
-    if (path.len == 0 || path.ptr[0] != '/') {
-        *why = "a URL is http://host/path, or /path together with a host";
-        return 0;
-    }
-    char canonical[256];
-    size_t length = 0;
-    uint16_t port = 0;
-    if (authority.len == 0 || !h1_canonical_host(authority, canonical, &length, &port)) {
-        *why = "the host is missing or malformed";
-        return 0;
-    }
     struct config *c = hook_config(arg);
-    const struct config_site *site = config_site_find(c, (struct slice){ canonical, length });
-    size_t key_length = 0;
-    if (site == NULL) {
-        *why = "no site serves this host";
-    } else {
+    size_t length = probe_key_of_url(c, url, host, out, capacity, why);
+    config_unref(&c);
+    return length;
+}
+
+/* Whether the site's rules put a path that begins so into the key in lower case. */
+static bool ignores_case(const struct config_site *site, struct slice host, struct slice path)
+{
+    struct headers none;
+    headers_init(&none, NULL, 0);
+    struct rule_request r = { .method = SLICE("GET"),
+                              .scheme = SLICE("http"),
+                              .host = host,
+                              .path = path,
+                              .headers = &none };
+    struct rule_effects effects;
+    if (!rules_has_any(site))
+        return false;
+    rules_on_request(site, &r, &effects);
+    return rules_key_ignores_case(&effects);
+}
+
+/* A prefix is of the path that the origin gets and of the query that the key has: what rules drop,
+ * sort and rewrite is not done to a part of a URL. */
+static size_t hook_prefix_of_url(void *arg, struct slice prefix, struct slice host, char *out,
+                                 size_t capacity, const char **why)
+{
+    struct slice authority = host, target = prefix;
+    char canonical[256];
+    size_t host_length = 0, length = 0;
+    uint16_t port = 0;
+    bool has_authority = split_url(prefix, &authority, &target);
+    if (target.len == 0 && has_authority)
+        target = SLICE("/");
+    *why = "a prefix is http://host/path, or /path together with a host";
+    if (target.len == 0 || target.ptr[0] != '/')
+        return 0;
+    *why = "the host is missing or malformed";
+    if (authority.len == 0 || !h1_canonical_host(authority, canonical, &host_length, &port))
+        return 0;
+    struct config *c = hook_config(arg);
+    const struct config_site *site =
+        config_site_find(c, (struct slice){ canonical, host_length });
+    *why = site == NULL ? "no site serves this host" : "the prefix is too long";
+    if (site != NULL) {
         struct key_parts parts = { .site = slice_of(site->name),
-                                   .host = { canonical, length },
+                                   .host = { canonical, host_length },
                                    .port = port == 80 ? 0 : port,
-                                   .path = path,
-                                   .query = query };
-        key_length = cache_key_write(&parts, out, capacity);
-        *why = "the URL is too long";
+                                   .path = { target.ptr, slice_find(target, '?') } };
+        parts.ignores_case = ignores_case(site, parts.host, parts.path);
+        if (parts.path.len < target.len)
+            parts.query = slice_from(parts.path.ptr + parts.path.len + 1, target.ptr + target.len);
+        length = cache_key_write(&parts, out, capacity);
     }
     config_unref(&c);
-    return key_length;
+    return length;
+}
+
+static bool hook_read_request(void *arg, const struct config *config, struct slice head,
+                              struct admin_request *out)
+{
+    struct probe *p = xmalloc(sizeof *p);
+    (void)arg;
+    probe_read(config, head, p);
+    const struct h1_request *r = &p->request;
+    out->headers = r->headers;
+    out->headers.at = out->storage;
+    memcpy(out->storage, p->storage, r->headers.count * sizeof p->storage[0]);
+    out->method = r->method_text;
+    out->path = r->path;
+    out->query = r->query;
+    memcpy(out->host, p->host, p->host_length);
+    out->host_length = p->host_length;
+    out->port = p->port;
+    out->is_get = r->method == METHOD_GET;
+    out->is_head = r->method == METHOD_HEAD;
+    out->is_purge = r->method == METHOD_PURGE;
+    out->has_body = r->framing != FRAMING_NONE;
+    out->is_answered = p->is_answered;
+    out->status = p->status;
+    out->outcome = fault_row(p->fault)->outcome;
+    out->reason = p->reason;
+    out->why = p->why;
+    bool is_read = !p->is_refused;
+    free(p);
+    return is_read;
+}
+
+static bool hook_choose_server(void *arg, const struct config_origin *origin,
+                               struct admin_target *out)
+{
+    struct server *s = arg;
+    pthread_mutex_lock(&s->lock);
+    struct shared_snapshot *held = shared_snapshot_ref(s->shared);
+    pthread_mutex_unlock(&s->lock);
+    struct origin *o = origins_find(held->origins, origin);
+    struct origin_server *server = o == NULL ? NULL : origin_choose(o, NULL);
+    out->length = 0;
+    if (server != NULL) {
+        struct origin_address address = origin_server_address(server);
+        memcpy(&out->address, &address.at, sizeof address.at);
+        out->length = address.length;
+        snprintf(out->name, sizeof out->name, "%s", origin_server_name(server));
+        snprintf(out->host, sizeof out->host, "%s", origin_server_host(server));
+        origin_server_unref(&server);
+    }
+    shared_snapshot_unref(&held);
+    return out->length > 0;
+}
+
+static enum admin_read hook_read_response(void *arg, struct slice bytes, struct admin_response *out)
+{
+    struct h1_response r;
+    enum h1_cause cause = H1_OK;
+    enum h1_result result = probe_response(bytes, out->storage, &r, &cause);
+    (void)arg;
+    if (result == H1_MORE)
+        return ADMIN_READ_MORE;
+    out->headers = r.headers;
+    out->status = r.status;
+    out->length_bytes = r.framing == FRAMING_LENGTH ? (int64_t)r.length : -1;
+    out->why = h1_cause_text(cause);
+    return result == H1_DONE ? ADMIN_READ_WHOLE : ADMIN_READ_BAD;
 }
 
 static const char *hook_h1_cause_word(unsigned cause)
@@ -338,6 +433,10 @@ static bool start_admin(struct server *s, const struct config *c)
                                  .servers = hook_servers,
                                  .reload = reload,
                                  .key_of_url = hook_key_of_url,
+                                 .prefix_of_url = hook_prefix_of_url,
+                                 .read_request = hook_read_request,
+                                 .choose_server = hook_choose_server,
+                                 .read_response = hook_read_response,
                                  .h1_cause_word = hook_h1_cause_word,
                                  .worker_count = s->worker_count,
                                  .started_wall_s = clock_wall_s() };
@@ -481,6 +580,19 @@ static int command_serve(int argc, char **argv)
 
 /* ---- check, config, version ------------------------------------------------------------------ */
 
+/* `tests:` of the sites. False when one of them fails: what it expected is said. */
+static bool rules_keep_their_word(const struct config *c)
+{
+    struct rule_test_result result;
+    cache_rule_tests_run(c, stderr, &result);
+    if (result.failed > 0)
+        fprintf(stderr, "%u of %u rule tests failed\n", result.failed,
+                result.passed + result.failed);
+    else if (result.passed > 0)
+        printf("%u rule test%s passed\n", result.passed, result.passed == 1 ? "" : "s");
+    return result.failed == 0;
+}
+
 static int command_check(int argc, char **argv)
 {
     struct server s = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -498,20 +610,36 @@ static int command_check(int argc, char **argv)
     }
     struct config_mistakes mistakes = { 0 };
     struct config *c = load(&s, &mistakes);
-    bool good = c != NULL;
     print_mistakes(&mistakes);
+    if (c == NULL)
+        return EXIT_FAILURE;
+    bool good = rules_keep_their_word(c);
     if (good)
         printf("%s: good: %zu site%s, %zu origin%s\n", s.path, c->site_count,
                c->site_count == 1 ? "" : "s", c->origin_count, c->origin_count == 1 ? "" : "s");
-    if (good)
-        config_unref(&c);
+    config_unref(&c);
     return good ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int print_preset(const char *name)
+{
+    const char *text = rules_preset_text(slice_of(name));
+    if (text != NULL) {
+        fputs(text, stdout);
+        return EXIT_SUCCESS;
+    }
+    fprintf(stderr, "larder config: there is no preset \"%s\"; there are", name);
+    for (const char *const *n = rules_preset_names; *n != NULL; n++)
+        fprintf(stderr, " %s", *n);
+    fputc('\n', stderr);
+    return EXIT_USAGE;
 }
 
 static int command_config(int argc, char **argv)
 {
     static const struct option options[] = { { "defaults", no_argument, NULL, 'd' },
                                              { "manual", no_argument, NULL, 'M' },
+                                             { "preset", required_argument, NULL, 'p' },
                                              { "config", required_argument, NULL, 'c' },
                                              { 0 } };
     struct server s = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -520,6 +648,7 @@ static int command_config(int argc, char **argv)
         switch (option) {
         case 'd': config_print_items(stdout); return EXIT_SUCCESS;
         case 'M': config_print_manual(stdout); return EXIT_SUCCESS;
+        case 'p': return print_preset(optarg);
         case 'c': s.path = optarg; break;
         default: return EXIT_USAGE;
         }
@@ -554,7 +683,7 @@ int main(int argc, char **argv)
         { "serve", command_serve },       { "check", command_check },
         { "config", command_config },     { "version", command_version },
         { "stat", admin_command_stat },   { "reload", admin_command_reload },
-        { "purge", admin_command_purge },
+        { "purge", admin_command_purge }, { "explain", admin_command_explain },
     };
     const char *name = argc > 1 ? argv[1] : "";
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)

@@ -21,18 +21,27 @@ enum { WORKER_MAGIC = 0x4b524f57, SPARE_MAX = 256 };
  * ---------------------------------------------------------------------------------------------------
  */
 
+/* As config_parse_network() has let them through. */
+static struct network *read_networks(char *const *texts, size_t text_count, size_t *count)
+{
+    struct network *list = xcalloc(text_count, sizeof *list);
+    *count = 0;
+    for (size_t i = 0; i < text_count; i++)
+        if (network_parse(texts[i], &list[*count]))
+            (*count)++;
+        else
+            log_warn("%s is not a network; left out", texts[i]);
+    return list;
+}
+
 struct shared_snapshot *shared_snapshot_new(struct config *config, struct origins *previous)
 {
     struct shared_snapshot *s = xcalloc(1, sizeof *s);
     s->refs = 1;
     s->config = config;
     s->origins = origins_new(config, previous);
-    s->trusted = xcalloc(config->trusted_count, sizeof *s->trusted);
-    for (size_t i = 0; i < config->trusted_count; i++)
-        if (network_parse(config->trusted[i], &s->trusted[s->trusted_count]))
-            s->trusted_count++;
-        else
-            log_warn("clients.trusted_proxies: %s is not a network; left out", config->trusted[i]);
+    s->trusted = read_networks(config->trusted, config->trusted_count, &s->trusted_count);
+    s->purge_from = read_networks(config->purge_from, config->purge_from_count, &s->purge_from_count);
     s->client_limits = (struct h1_limits){ .head_bytes = config->head_max_bytes,
                                            .target_bytes = config->target_max_bytes,
                                            .field_count = (uint16_t)config->field_max_count };
@@ -58,6 +67,7 @@ void shared_snapshot_unref(struct shared_snapshot **at)
     origins_free(&s->origins);
     config_unref(&s->config);
     free(s->trusted);
+    free(s->purge_from);
     free(s);
 }
 

@@ -27,6 +27,8 @@ struct shared_snapshot {
     struct origins *origins;
     struct network *trusted;
     size_t trusted_count;
+    struct network *purge_from;
+    size_t purge_from_count;
     struct h1_limits client_limits, origin_limits;
 };
 

@@ -7,7 +7,7 @@
  * their ends.
  */
 #include "base/dates.h"
-#include "cache/decide.h"
+#include "cache/policy.h"
 
 #include <stdlib.h>
 
@@ -71,22 +71,69 @@ static void check_control(const struct headers *h, struct cache_control *c)
     cache_control_read(h, HEADER_CACHE_CONTROL, c);
 }
 
+static const struct response_times times = { .now_wall_s = NOW, .delay_s = 1 };
+
+static const struct freshness_policy policies[] = {
+    { .has_heuristic = true, .heuristic_max_s = 86400, .default_ttl_s = CONTROL_NONE },
+    { .default_ttl_s = 300,
+      .stale_while_revalidate_s = 10,
+      .stale_if_error_s = 20,
+      .stale_if_unreachable_s = 30,
+      .keep_s = 1000 },
+    { .default_ttl_s = CONTROL_NONE,
+      .has_ttl = true,
+      .ttl_s = 60,
+      .stale_if_error_s = INT32_MAX,
+      .keep_s = INT32_MAX,
+      .overrides_revalidate = true,
+      .ignores_expires = true },
+};
+
+/* What may be given stale now could be given stale before; nothing is given that was forbidden. */
+static void check_stale(const struct freshness *f, int32_t before, int32_t age,
+                        const struct cache_control *request)
+{
+    bool forbids = f->must_ask || (f->must_revalidate && !f->stale_by_rule);
+    bool behind = cache_may_refresh_behind(f, age);
+    CHECK(!behind || (age >= f->lifetime_s && !forbids));
+    for (enum stale_cause why = STALE_UNREACHABLE; why <= STALE_ERROR; why++) {
+        bool may = cache_may_serve_broken(f, age, why, NULL);
+        CHECK(!may || age < f->lifetime_s || !forbids);
+        CHECK(!may || cache_may_serve_broken(f, before, why, NULL));
+        CHECK(!may || cache_may_serve_broken(f, age, why, request));
+        CHECK(!may || cache_is_kept(f, age));
+    }
+    CHECK(!cache_may_serve_broken(f, age, STALE_ERROR, NULL) ||
+          cache_may_serve_broken(f, age, STALE_UNREACHABLE, NULL));
+    CHECK(!behind || cache_is_kept(f, age));
+}
+
+static void check_lifetime(const struct freshness *f, const struct freshness_policy *policy)
+{
+    CHECK(f->lifetime_s >= 0 && f->initial_age_s >= times.delay_s);
+    CHECK(f->initial_age_s >= f->apparent_age_s && f->initial_age_s >= f->age_value_s);
+    CHECK(f->source != LIFETIME_NONE || f->lifetime_s == 0);
+    CHECK(f->source != LIFETIME_HEURISTIC || f->lifetime_s <= policy->heuristic_max_s);
+    CHECK((f->source == LIFETIME_RULE) == policy->has_ttl);
+    CHECK(f->stale_while_revalidate_s >= 0 && f->stale_if_error_s >= 0);
+    CHECK(f->stale_if_unreachable_s >= 0 && f->keep_s >= policy->keep_s);
+    CHECK(lifetime_word(f->source) != NULL);
+}
+
 static void check_freshness(const struct headers *response, uint16_t status,
                             const struct cache_control *control,
-                            const struct cache_control *request, struct freshness *f)
+                            const struct cache_control *request,
+                            const struct freshness_policy *policy, struct freshness *f)
 {
-    static const struct freshness_policy policy = { true, 86400, CONTROL_NONE };
-    static const struct response_times times = { NOW, 1 };
-    cache_freshness_read(response, status, control, &times, &policy, f);
-    CHECK(f->lifetime_s >= 0 && f->initial_age_s >= times.delay_s);
-    CHECK(f->source != LIFETIME_NONE || f->lifetime_s == 0);
-    CHECK(f->source != LIFETIME_HEURISTIC || f->lifetime_s <= policy.heuristic_max_s);
+    cache_freshness_read(response, status, control, &times, policy, f);
+    check_lifetime(f, policy);
     int32_t before = -1;
     bool was_expired = false;
     for (int64_t resident_ms = -1000; resident_ms < INT64_MAX / 8;
          resident_ms = resident_ms * 8 + 9500) {
         int32_t age = cache_age_s(f, 0, resident_ms);
         CHECK(age >= f->initial_age_s && age >= before);
+        check_stale(f, before, age, request);
         before = age;
         enum fresh_verdict verdict = cache_is_fresh(f, age, NULL);
         CHECK(verdict != FRESH_YES || (age < f->lifetime_s && !was_expired && !control->no_cache));
@@ -100,10 +147,15 @@ static void check_storable(const struct headers *request, const struct headers *
                            uint16_t status, const struct cache_control *request_control,
                            const struct cache_control *control, const struct freshness *f)
 {
-    const struct storable_facts facts = { request, response, request_control, control, f,
-                                          status,  true };
+    const struct storable_facts facts = { .request = request,
+                                          .response = response,
+                                          .request_control = request_control,
+                                          .response_control = control,
+                                          .freshness = f,
+                                          .status = status,
+                                          .is_get = true };
     enum storable verdict = cache_is_storable(&facts);
-    CHECK(storable_word(verdict) != NULL);
+    CHECK(storable_word(verdict) != NULL && storable_text(verdict) != NULL);
     if (verdict != STORABLE_YES)
         return;
     CHECK(!control->is_private && !request_control->no_store);
@@ -112,6 +164,45 @@ static void check_storable(const struct headers *request, const struct headers *
     CHECK(!headers_has(request, HEADER_AUTHORIZATION) || control->is_public ||
           control->must_revalidate || control->s_maxage_s != CONTROL_NONE);
     CHECK(status >= 200 && status <= 599 && status != 206 && status != 304);
+}
+
+/* Each field goes to one place, and what is one user's is never stored for others. */
+static void check_fields(const struct judge_request *in, const struct judgement *j)
+{
+    for (unsigned i = 0; i < in->response->count; i++) {
+        const struct header *f = &in->response->at[i];
+        enum field_goes goes = cache_field_goes(in, j, f);
+        CHECK(goes != FIELD_STORED || !header_is_hop_by_hop(f->id));
+        CHECK(goes != FIELD_STORED || f->id != HEADER_SET_COOKIE || !j->drops_set_cookie);
+        CHECK(goes != FIELD_STORED || j->control_source != CONTROL_FROM_CACHE_CONTROL ||
+              !cache_control_names(in->response, f->name));
+    }
+}
+
+static void check_judge(const struct headers *request, const struct headers *response,
+                        uint16_t status)
+{
+    static char *targeted[] = { (char *)"CDN-Cache-Control", NULL };
+    const struct config config = { .has_heuristic = true,
+                                   .heuristic_max_s = 86400,
+                                   .targeted = targeted,
+                                   .honours_client = true,
+                                   .stale_if_unreachable_s = 86400 };
+    const struct judge_request in = { .config = &config,
+                                      .request = request,
+                                      .response = response,
+                                      .status = status,
+                                      .is_get = true,
+                                      .wants_part = headers_has(request, HEADER_RANGE),
+                                      .times = times };
+    struct judgement out;
+    cache_judge(&in, &out);
+    CHECK((out.control_source == CONTROL_FROM_NOTHING) == (out.control_field == NULL));
+    CHECK(out.storable != STORABLE_YES || status != 206 || out.validators.etag.len > 0 ||
+          out.validators.last_modified_s >= 0);
+    CHECK(out.storable != STORABLE_YES || !headers_has(response, HEADER_SET_COOKIE) ||
+          out.drops_set_cookie);
+    check_fields(&in, &out);
 }
 
 /* The request that the stored values themselves would be: the form of a form is itself. */
@@ -232,8 +323,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     check_control(response, &control);
     for (size_t i = 0; i < ARRAY_COUNT(statuses); i++) {
         struct freshness f;
-        check_freshness(response, statuses[i], &control, &request_control, &f);
-        check_storable(request, response, statuses[i], &request_control, &control, &f);
+        for (size_t p = 0; p < ARRAY_COUNT(policies); p++) {
+            check_freshness(response, statuses[i], &control, &request_control, &policies[p], &f);
+            check_storable(request, response, statuses[i], &request_control, &control, &f);
+        }
+        check_judge(request, response, statuses[i]);
     }
     check_vary(request, response, &lists[2].headers);
     check_codings(request, response);

@@ -78,7 +78,9 @@ def test_config_lists_every_item_with_its_default():
     assert len(table) > 40
     shown = set(done.stdout.splitlines())
     for item in table:
-        assert item.replace("origins.*", "origins.NAME").replace("sites.*", "sites[]") in shown, item
+        assert item.replace("origins.*", "origins.NAME").replace("sites.*", "sites[]").replace("rules.*", "rules[]").replace(
+            "tests.*", "tests[]"
+        ) in shown, item
     for word in ("512MiB", "127.0.0.1:6081", "65s"):
         assert word in done.stdout
 

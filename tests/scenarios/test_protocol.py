@@ -487,10 +487,6 @@ def test_options_for_the_server_itself(hardened):
     assert r.status == 200 and "GET" in r.get("Allow") and hardened.origin.count() == count
 
 
-def test_trace_is_not_answered(hardened):
-    assert hardened.ask("/", {"Cookie": "secret"}, method="TRACE").status == 405
-
-
 # ---- what an origin may not send ---------------------------------------------------------------------------------------
 
 BAD_ANSWERS = {

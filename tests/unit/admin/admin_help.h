@@ -89,6 +89,13 @@ static inline size_t hook_key_of_url(void *arg, struct slice url, struct slice h
     return (size_t)sprintf(out, "site%chost.example" SLICE_FMT, 0, SLICE_ARG(path));
 }
 
+/* For these keys a prefix is written as a URL is. */
+static inline size_t hook_prefix_of_url(void *arg, struct slice prefix, struct slice host,
+                                        char *out, size_t capacity, const char **why)
+{
+    return hook_key_of_url(arg, prefix, host, out, capacity, why);
+}
+
 static const char *hook_h1_cause_word(unsigned cause)
 {
     static const char *const words[] = { "none", "bare-lf", "length" };
@@ -103,6 +110,7 @@ static inline struct admin *start_at(struct config_address where, char *token, c
                                  .servers = hook_servers,
                                  .reload = hook_reload,
                                  .key_of_url = hook_key_of_url,
+                                 .prefix_of_url = hook_prefix_of_url,
                                  .h1_cause_word = hook_h1_cause_word,
                                  .worker_count = 2,
                                  .started_wall_s = clock_wall_s() };

@@ -195,6 +195,39 @@ static void test_other_names_and_other_sites(void **state)
 
 /* ---- purge and reload ------------------------------------------------------------------------ */
 
+static void put_with_tags(unsigned number, struct slice tags)
+{
+    struct key_text k;
+    struct request none;
+    struct watcher w;
+    struct cache_fill *f;
+    struct object_facts facts = facts_make(100, SLICE_NONE);
+    facts.tags = tags;
+    watcher_init(&w, store.mailbox);
+    assert_int_equal(cache_fill_begin(store.cache, key_make(&store, &k, number),
+                                      request_make(&none, NULL, NULL), NULL, &w.reader, &f),
+                     FILL_LEAD);
+    cache_fill_head(f, &facts);
+    append_bytes(f, number, 0, 100);
+    assert_true(cache_fill_seal(f));
+    watcher_done(&store, &w);
+    cache_fill_done(&f);
+}
+
+/* The answer's JSON in one line. */
+static void assert_purge(struct admin *a, const char *body, int status, const char *part)
+{
+    char *answer = ask(admin_where(a), "POST", "/purge", "", body), *to = answer;
+    assert_status(answer, status);
+    for (const char *from = answer; *from != '\0'; from++)
+        if (*from != '\n' && (*from != ' ' || to == answer || to[-1] != ' '))
+            *to++ = *from;
+    *to = '\0';
+    assert_has(answer, part);
+    free(answer);
+}
+
+/* Objects 1 to 9 of host.example; 8 and 9 have the tag "t", 9 "u", too. */
 static void test_purge(void **state)
 {
     (void)state;
@@ -203,39 +236,103 @@ static void test_purge(void **state)
         int status;
         const char *part;
     } rows[] = {
-        { "{\"url\": \"http://host.example/object/1\"}", 200, "\"purged\": 1" },
-        { "{\"url\": \"http://host.example/object/1\"}", 404, "\"purged\": 0" },
+        { "{\"url\": \"http://host.example/object/1\"}", 200,
+          "\"mode\": \"url\", \"how\": \"hard\", \"objects\": 1, \"keys\": 1, \"fills\": 0" },
+        { "{\"url\": \"http://host.example/object/1\"}", 404, "\"objects\": 0" },
         { "{\"url\": \"/object/2\", \"host\": \"host.example\"}", 200, "\"purged\": 1" },
+        { "{\"tag\": \"u\", \"dry_run\": true}", 200,
+          "\"mode\": \"tag\", \"how\": \"dry_run\", \"objects\": 1" },
+        { "{\"tags\": [\"u\", \"t\"], \"dry_run\": true}", 200, "\"objects\": 2" },
+        { "{\"tags\": [\"t\"], \"soft\": true, \"dry_run\": false}", 200,
+          "\"mode\": \"tags\", \"how\": \"soft\", \"objects\": 2" },
+        { "{\"tag\": \"u\"}", 200, "\"objects\": 1" },
+        { "{\"prefix\": \"http://host.example/object/8\", \"soft\": false}", 200,
+          "\"objects\": 1" },
+        { "{\"prefix\": \"/object/\", \"host\": \"host.example\", \"dry_run\": true}", 200,
+          "\"objects\": 5" },
+        { "{\"glob\": \"http://HOST.example:80/object/*\", \"dry_run\": true}", 200,
+          "\"objects\": 5" },
+        { "{\"glob\": \"*.example/object/7\"}", 200, "\"objects\": 1" },
+        { "{\"host\": \"HOST.example.\", \"dry_run\": true}", 200,
+          "\"mode\": \"host\", \"how\": \"dry_run\", \"objects\": 4" },
+        { "{\"host\": \"host.example:81\"}", 404, "\"objects\": 0" },
+        { "{\"everything\": true, \"dry_run\": true}", 200,
+          "\"mode\": \"everything\", \"how\": \"dry_run\", \"objects\": 4" },
+        /* none of these may purge anything */
         { "{\"url\": \"/object/3\"}", 400, "url: the host is missing or malformed" },
         { "", 400, "the body is empty" },
         { "{\"url\": ", 400, "the body is not JSON: line 1, column 8" },
         { "{\"url\": \"/a\", \"url\": \"/b\"}", 400, "duplicate" },
         { "[\"http://host.example/object/3\"]", 400, "the body is a JSON object" },
-        { "{}", 400, "url: missing" },
-        { "{\"host\": \"host.example\"}", 400, "url: missing" },
+        { "{}", 400, "a purge has one of url, host, prefix, glob, tag, tags, everything" },
+        { "{\"soft\": true}", 400, "a purge has one of url, host," },
         { "{\"url\": 3}", 400, "url: this is a string" },
         { "{\"url\": \"\"}", 400, "url: this is a string, and not empty" },
+        { "{\"tag\": \"a\\u0001\"}", 400, "tag: this is a string" },
+        { "{\"tag\": [\"a\"]}", 400, "tag: this is a string" },
+        { "{\"tags\": \"a\"}", 400, "tags: this is a list of 1 to 256 strings" },
+        { "{\"tags\": []}", 400, "tags: this is a list" },
+        { "{\"tags\": [\"a\", \"\"]}", 400, "tags: this is a list" },
+        { "{\"everything\": false}", 400, "everything: this is true" },
+        { "{\"everything\": \"yes\"}", 400, "everything: this is true" },
+        { "{\"everything\": true, \"soft\": 1}", 400, "soft: this is true or false" },
+        { "{\"everything\": true, \"soft\": true, \"dry_run\": true}", 400,
+          "soft: a purge is soft, or a dry_run, or neither" },
+        { "{\"everything\": true, \"tag\": \"t\"}", 400,
+          "everything: a purge has one of url, host, prefix, glob, tag, tags, everything at a" },
         { "{\"url\": \"http://host.example/object/3\", \"host\": null}", 400,
           "host: this is a string" },
-        { "{\"url\": \"http://host.example/object/3\", \"soft\": true}", 400,
-          "soft: unknown member" },
+        { "{\"url\": \"http://host.example/object/3\", \"host\": \"host.example\"}", 400,
+          "host: it goes with a url or prefix that is a path, or stands alone" },
+        { "{\"tag\": \"t\", \"host\": \"host.example\"}", 400, "host: it goes with" },
+        { "{\"host\": \"http://host.example\"}", 400, "host: this is a host such as" },
+        { "{\"host\": \"*.example\"}", 400, "host: this is a host such as" },
+        { "{\"glob\": \"host.example\"}", 400, "glob: a pattern is for host and path" },
+        { "{\"glob\": \"host.example/***\"}", 400, "glob: three stars" },
+        { "{\"everything\": true, \"sotf\": true}", 400,
+          "sotf: unknown member; a purge has one of url" },
         { "\xff\xfe", 400, "the body is not JSON" },
     };
     struct stats_sum before, after;
     stats_sum_all(&before);
-    for (unsigned i = 1; i <= 3; i++)
+    for (unsigned i = 1; i <= 7; i++)
         assert_true(put(&store, i, 100, true));
+    put_with_tags(8, (struct slice){ "t\0", 2 });
+    put_with_tags(9, (struct slice){ "t\0u\0", 4 });
     struct admin *a = start(NULL);
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
-        assert_answers(admin_where(a), "POST", "/purge", "", rows[i].body, rows[i].status,
-                       rows[i].part);
+        assert_purge(a, rows[i].body, rows[i].status, rows[i].part);
     admin_stop(&a);
-    assert_false(is_stored(&store, 1));
-    assert_false(is_stored(&store, 2));
-    assert_true(is_stored(&store, 3)); /* no mistaken purge purged anything */
+    for (unsigned i = 1; i <= 9; i++)
+        assert_int_equal(is_stored(&store, i), i >= 3 && i <= 6);
     stats_sum_all(&after);
-    assert_int_equal(after.purges - before.purges, 3);
-    assert_int_equal(after.purged - before.purged, 2);
+    assert_int_equal(after.purges - before.purges, 8); /* dry ones are none */
+    assert_int_equal(after.purged - before.purged, 1 + 1 + 2 + 1 + 1 + 1);
+    for (unsigned i = 3; i <= 6; i++) {
+        struct key_text k;
+        cache_purge_key(store.cache, key_make(&store, &k, i));
+    }
+}
+
+/* A fetch under way is something that matched. */
+static void test_purge_of_a_fill(void **state)
+{
+    (void)state;
+    struct key_text k;
+    struct request none;
+    struct watcher w;
+    struct cache_fill *f;
+    watcher_init(&w, store.mailbox);
+    assert_int_equal(cache_fill_begin(store.cache, key_make(&store, &k, 5),
+                                      request_make(&none, NULL, NULL), NULL, &w.reader, &f),
+                     FILL_LEAD);
+    struct admin *a = start(NULL);
+    assert_purge(a, "{\"host\": \"host.example\"}", 200,
+                 "\"objects\": 0, \"keys\": 0, \"fills\": 1, \"bytes\": 0");
+    admin_stop(&a);
+    cache_fill_fail(f, REASON_CLIENT_LEFT);
+    watcher_done(&store, &w);
+    cache_fill_done(&f);
 }
 
 static void test_reload(void **state)
@@ -414,6 +511,7 @@ int main(void)
         cmocka_unit_test(test_a_token_is_wanted),
         cmocka_unit_test(test_other_names_and_other_sites),
         cmocka_unit_test(test_purge),
+        cmocka_unit_test(test_purge_of_a_fill),
         cmocka_unit_test(test_reload),
         cmocka_unit_test(test_stats_json),
         cmocka_unit_test(test_metrics_line_by_line),

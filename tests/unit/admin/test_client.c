@@ -65,7 +65,33 @@ static void test_commands(void **state)
     assert_int_equal(RUN(admin_command_purge, "purge", "\xff"), 2);
     assert_has(output, "not UTF-8");
     assert_int_equal(RUN(admin_command_purge, "purge"), 2);
-    assert_has(output, "usage: larder purge URL");
+    assert_has(output, "usage: larder purge [--soft");
+    static const char *const wrong[][4] = {
+        { "--tag" },  { "--sotf", "/a" },   { "/a", "/b" },
+        { "--host" }, { "--glob", "\xff" }, { "--tag", "a", "--tag", "\xff" }
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++)
+        assert_int_equal(
+            RUN(admin_command_purge, "purge", wrong[i][0], wrong[i][1], wrong[i][2], wrong[i][3]),
+            2);
+    assert_true(put(&store, 9, 100, true));
+    assert_int_equal(RUN(admin_command_purge, "purge", "--dry-run", "--host=host.example"), 0);
+    assert_string_equal(output, "1 object would be purged\n");
+    assert_int_equal(RUN(admin_command_purge, "purge", "--glob", "host.example/**", "--soft"), 0);
+    assert_string_equal(output, "1 object made stale\n");
+    assert_int_equal(RUN(admin_command_purge, "purge", "--tag", "a"), 1);
+    assert_int_equal(RUN(admin_command_purge, "purge", "--json", "--tag", "a", "--tag=b"), 1);
+    assert_has(output, "\"mode\": \"tags\"");
+    assert_int_equal(RUN(admin_command_purge, "purge", "--prefix", "http://host.example/object/",
+                         "--everything"),
+                     1);
+    assert_has(output,
+               "a purge has one of url, host, prefix, glob, tag, tags, everything at a time");
+    assert_int_equal(RUN(admin_command_purge, "purge", "--prefix", "/object/", "--host",
+                         "host.example", "--dry-run"),
+                     0);
+    assert_int_equal(RUN(admin_command_purge, "purge", "--everything"), 0);
+    assert_string_equal(output, "1 object purged\n");
 
     reload_works = true;
     assert_int_equal(RUN(admin_command_reload, "reload"), 0);

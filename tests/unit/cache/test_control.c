@@ -12,8 +12,9 @@ enum flag {
     ONLY_IF_CACHED = 1 << 7,
     IMMUTABLE = 1 << 8,
     MUST_UNDERSTAND = 1 << 9,
-    FIELD_LIST = 1 << 10,
+    NAMES_NO_CACHE = 1 << 10,
     MALFORMED = 1 << 11,
+    NAMES_PRIVATE = 1 << 12,
 };
 
 static unsigned flags_of(const struct cache_control *c)
@@ -23,8 +24,8 @@ static unsigned flags_of(const struct cache_control *c)
            (c->must_revalidate ? MUST_REVALIDATE : 0u) |
            (c->proxy_revalidate ? PROXY_REVALIDATE : 0u) | (c->no_transform ? NO_TRANSFORM : 0u) |
            (c->only_if_cached ? ONLY_IF_CACHED : 0u) | (c->immutable ? IMMUTABLE : 0u) |
-           (c->must_understand ? MUST_UNDERSTAND : 0u) | (c->has_field_list ? FIELD_LIST : 0u) |
-           (c->has_malformed ? MALFORMED : 0u);
+           (c->must_understand ? MUST_UNDERSTAND : 0u) | (c->names_no_cache ? NAMES_NO_CACHE : 0u) |
+           (c->names_private ? NAMES_PRIVATE : 0u) | (c->has_malformed ? MALFORMED : 0u);
 }
 
 enum { N = CONTROL_NONE, MAX = CONTROL_MAX_S };
@@ -137,10 +138,31 @@ static const struct {
     { "must-understand=1", 0, N, N, "5.2 something else" },
     { "immutable=1", 0, N, N, "5.2 something else" },
     /* field lists */
-    { "no-cache=\"set-cookie\"", NO_CACHE | FIELD_LIST, N, N, "5.2.2.4 as if unqualified" },
-    { "no-cache=\"a, b\", max-age=3600", NO_CACHE | FIELD_LIST, 3600, N, "5.2.2.4 commas within" },
-    { "private=\"x\", max-age=60", PRIVATE | FIELD_LIST, 60, N, "5.2.2.7 as if unqualified" },
-    { "no-cache=a", NO_CACHE | FIELD_LIST, N, N, "5.2.2.4 token form" },
+    { "no-cache=\"set-cookie\"", NAMES_NO_CACHE, N, N, "5.2.2.4 that field alone" },
+    { "no-cache=\"a, b\", max-age=3600", NAMES_NO_CACHE, 3600, N, "5.2.2.4 commas within" },
+    { "private=\"x\", max-age=60", NAMES_PRIVATE, 60, N, "5.2.2.7 that field alone" },
+    { "private=\" x ,, Y-z \"", NAMES_PRIVATE, N, N, "RFC 9110 5.6.1 empty elements" },
+    { "no-cache=a", NAMES_NO_CACHE, N, N, "5.2 the token form is accepted" },
+    { "private=a", NAMES_PRIVATE, N, N, "5.2 the token form is accepted" },
+    { "No-Cache=\"A\", PRIVATE=\"b\"", NAMES_NO_CACHE | NAMES_PRIVATE, N, N, "5.2 any case" },
+    { "no-cache=\"\"", NO_CACHE | MALFORMED, N, N, "5.2.2.4 no name in it" },
+    { "private=\"\"", PRIVATE | MALFORMED, N, N, "5.2.2.7 no name in it" },
+    { "private=\",\"", PRIVATE | MALFORMED, N, N, "5.2.2.7 no name in it" },
+    { "private=", PRIVATE | MALFORMED, N, N, "5.2.2.7 empty" },
+    { "private=\"a b\"", PRIVATE | MALFORMED, N, N, "5.2.2.7 no list of names" },
+    { "private=\"a;b\"", PRIVATE | MALFORMED, N, N, "5.2.2.7 no list of names" },
+    { "private=\"a, b c\"", PRIVATE | MALFORMED, N, N, "5.2.2.7 one of them is none" },
+    { "private=\"*\"", PRIVATE | MALFORMED, N, N, "5.2.2.7 all fields are all of it" },
+    { "private=\"\\\"a\\\"\"", PRIVATE | MALFORMED, N, N, "5.2.2.7 quotes within" },
+    { "private=\"a", PRIVATE | MALFORMED, N, N, "RFC 9110 5.6.4 left open" },
+    { "private = \"a\"", PRIVATE | MALFORMED, N, N, "5.2 space" },
+    { "no-cache =\"a\"", NO_CACHE | MALFORMED, N, N, "5.2 space" },
+    { "private=\"content-encoding\"", PRIVATE | MALFORMED, N, N, "5.2.2.7 the rest needs it" },
+    { "no-cache=\"a, Content-Type\"", NO_CACHE | MALFORMED, N, N, "5.2.2.4 the rest needs it" },
+    { "no-cache=\"Vary\"", NO_CACHE | MALFORMED, N, N, "5.2.2.4 the rest needs it" },
+    { "no-cache=\"a\", no-cache=\"b\"", NAMES_NO_CACHE, N, N, "5.2.2.4 two lists" },
+    { "private=\"a\", private", NAMES_PRIVATE | PRIVATE, N, N, "5.2.2.7 both forms" },
+    { "private=\"a\", private=\"\"", NAMES_PRIVATE | PRIVATE | MALFORMED, N, N, "5.2.2.7" },
     /* repeated: the most restrictive */
     { "max-age=1800, max-age=1", 0, 1, N, "4.2.1" },
     { "max-age=1, max-age=1800", 0, 1, N, "4.2.1" },
@@ -150,7 +172,7 @@ static const struct {
     { "s-maxage=9\ns-maxage=8, s-maxage=10", 0, N, 8, "4.2.1 three" },
     { "max-age=60\nno-store", NO_STORE, 60, N, "RFC 9110 5.2 fields are one list" },
     { "public\nprivate", PUBLIC | PRIVATE, N, N, "4.2.1 conflicts are the reader's" },
-    { "no-cache\nno-cache=\"x\"", NO_CACHE | FIELD_LIST, N, N, "5.2.2.4 both forms" },
+    { "no-cache\nno-cache=\"x\"", NO_CACHE | NAMES_NO_CACHE, N, N, "5.2.2.4 both forms" },
 };
 
 static const char *as_fields(const char *name, const char *values, char *out, size_t capacity)
@@ -231,6 +253,68 @@ static void test_windows(void **state)
 }
 
 static const struct {
+    const char *fields, *name;
+    bool is_named;
+    const char *section;
+} names[] = {
+    { "", "a", false, "5.2.2.4 nothing" },
+    { "Cache-Control: no-cache=\"a\"", "a", true, "5.2.2.4" },
+    { "Cache-Control: no-cache=\"a\"", "A", true, "5.2.2.4 any case" },
+    { "Cache-Control: no-cache=\"a\"", "b", false, "5.2.2.4" },
+    { "Cache-Control: no-cache=\"ab\"", "a", false, "5.2.2.4 whole names" },
+    { "Cache-Control: no-cache=\"a, b\"", "b", true, "5.2.2.4 two" },
+    { "Cache-Control: max-age=1, private=\"Set-Cookie\"", "set-cookie", true, "5.2.2.7" },
+    { "Cache-Control: private=a", "a", true, "5.2" },
+    { "Cache-Control: max-age=1\nCache-Control: private=\"x\"", "x", true, "RFC 9110 5.2 second" },
+    { "Cache-Control: private=\"x\", private=\"y\"", "y", true, "5.2.2.7 two lists" },
+    { "Cache-Control: private", "a", false, "5.2.2.7 without a list" },
+    { "Cache-Control: private=\"a b\"", "a", false, "5.2.2.7 no list: about all of it" },
+    { "Cache-Control: private=\"a, vary\"", "a", false, "5.2.2.7 about all of it" },
+    { "Cache-Control: foo=\"a\"", "a", false, "5.2.3 something else" },
+    { "Cache-Control: foo=\"private=a\"", "a", false, "5.2 text" },
+    { "CDN-Cache-Control: private=\"a\"", "a", false, "RFC 9213 2.1 another field" },
+};
+
+static void test_names(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        struct row_headers h;
+        ROW_CHECK(names[i].fields,
+                  cache_control_names(row_headers(&h, names[i].fields), slice_of(names[i].name)),
+                  names[i].is_named);
+        assert_non_null(names[i].section);
+    }
+}
+
+static const struct {
+    const char *value;
+    bool forbids;
+    const char *section;
+} forbidding[] = {
+    { "max-age=60", false, "4.2.4" },
+    { "must-revalidate", true, "5.2.2.2" },
+    { "proxy-revalidate", true, "5.2.2.8" },
+    { "s-maxage=60", true, "5.2.2.10" },
+    { "s-maxage=x", true, "5.2.2.10 malformed" },
+    { "public, immutable, no-transform", false, "4.2.4" },
+};
+
+static void test_forbids_stale(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(forbidding); i++) {
+        struct row_headers h;
+        struct cache_control c;
+        char text[512];
+        cache_control_read(
+            row_headers(&h, as_fields("Cache-Control", forbidding[i].value, text, sizeof text)),
+            HEADER_CACHE_CONTROL, &c);
+        ROW_CHECK(forbidding[i].value, cache_control_forbids_stale(&c), forbidding[i].forbids);
+    }
+}
+
+static const struct {
     const char *fields;
     bool is_present, no_cache;
     const char *section;
@@ -277,10 +361,9 @@ static void test_other_fields_are_not_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_directives),
-        cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_pragma),
-        cmocka_unit_test(test_other_fields_are_not_read),
+        cmocka_unit_test(test_directives), cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_names),      cmocka_unit_test(test_forbids_stale),
+        cmocka_unit_test(test_pragma),     cmocka_unit_test(test_other_fields_are_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

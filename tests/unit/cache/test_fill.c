@@ -473,6 +473,72 @@ static void room_comes_when_the_slowest_leaves(void **state)
 
 /* ---- what breaks ----------------------------------------------------------------------------- */
 
+/* A refresh behind the clients: nobody reads it, who misses meanwhile follows it, and there is one. */
+static void a_fill_behind_has_no_reader_until_somebody_follows(void **state)
+{
+    (void)state;
+    struct play p;
+    struct cache_fill *f;
+    play_open(&p, MiB(16), 0);
+    uint64_t before = usage_settled(&p.s).used_bytes;
+    assert_true(put(&p.s, 1, 10, true));
+    struct cache_object *stale = stored_ref(&p);
+    assert_true(cache_fill_begin_behind(p.s.cache, &p.k.key, p.plain, stale, &p.fill));
+    assert_ptr_equal(cache_fill_stale(p.fill), stale);
+    assert_int_equal(cache_fill_reader_count(p.fill), 0);
+    f = p.fill;
+    assert_false(cache_fill_begin_behind(p.s.cache, &p.k.key, p.plain, stale, &f));
+    assert_null(f);
+    assert_int_equal(play_ask(&p, 0, &f), FILL_FOLLOW);
+    assert_ptr_equal(f, p.fill);
+    assert_int_equal(cache_fill_reader_count(p.fill), 1);
+    play_head(&p, 20);
+    append_bytes(p.fill, 1, 0, 20);
+    assert_true(cache_fill_seal(p.fill));
+    cache_fill_done(&p.fill);
+    assert_true(body_is_right(cache_fill_object(f), 1, 0, 20));
+    watcher_done(&p.s, &p.other[0]);
+    assert_int_equal(p.other[0].woken, 1);
+    /* without anybody, and by a 304 */
+    struct cache_object *now = stored_ref(&p);
+    assert_true(cache_fill_begin_behind(p.s.cache, &p.k.key, p.plain, now, &p.fill));
+    struct object_facts facts = facts_make(-1, SLICE_NONE);
+    cache_fill_revalidated(p.fill, &facts);
+    cache_fill_done(&p.fill);
+    assert_true(is_stored(&p.s, 1));
+    cache_object_unref(&now);
+    cache_object_unref(&stale);
+    cache_purge_key(p.s.cache, &p.k.key);
+    assert_int_equal(usage_settled(&p.s).used_bytes, before);
+    play_close(&p);
+}
+
+static void so_many_wait_for_one_fill(void **state)
+{
+    (void)state;
+    struct play p;
+    struct cache_fill *f;
+    play_open(&p, MiB(16), 0);
+    struct cache_settings settings = { .variants_max = 8, .collapse_max = 2 };
+    cache_change(p.s.cache, &settings);
+    play_lead(&p, NULL);
+    assert_int_equal(play_ask(&p, 0, &f), FILL_FOLLOW);
+    assert_int_equal(play_ask(&p, 1, &f), FILL_FOLLOW);
+    assert_int_equal(play_ask(&p, 2, &f), FILL_FULL);
+    assert_null(f);
+    assert_null(p.other[2].reader.fill);
+    watcher_done(&p.s, &p.other[0]); /* one leaves, there is a place */
+    assert_int_equal(play_ask(&p, 2, &f), FILL_FOLLOW);
+    watcher_done(&p.s, &p.leader); /* the leader's was none of them */
+    assert_int_equal(play_ask(&p, 3, &f), FILL_FULL);
+    settings.collapse_max = 0;
+    cache_change(p.s.cache, &settings);
+    assert_int_equal(play_ask(&p, 3, &f), FILL_FOLLOW);
+    cache_fill_fail(p.fill, REASON_CLIENT_LEFT);
+    cache_fill_done(&p.fill);
+    play_close(&p);
+}
+
 #ifdef LARDER_TEST_HOOKS
 /* Goes through a whole delivery with a reader that keeps up; whether it came whole and right, and
  * is then stored. */
@@ -582,6 +648,8 @@ int main(void)
         cmocka_unit_test(who_selects_another_variant_goes_apart),
         cmocka_unit_test(an_outgrown_fill_is_delivered_in_bounded_memory),
         cmocka_unit_test(room_comes_when_the_slowest_leaves),
+        cmocka_unit_test(a_fill_behind_has_no_reader_until_somebody_follows),
+        cmocka_unit_test(so_many_wait_for_one_fill),
 #ifdef LARDER_TEST_HOOKS
         cmocka_unit_test(without_a_memfd_large_bodies_pass_through),
         cmocka_unit_test(a_memfd_that_takes_no_more_costs_only_the_storing),

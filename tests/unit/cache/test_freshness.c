@@ -28,6 +28,21 @@ static const struct freshness_policy ttl_0 = { .has_heuristic = true,
                                                .heuristic_max_s = DAY,
                                                .default_ttl_s = 0 };
 
+static const struct freshness_policy by_rule = { .has_heuristic = true,
+                                                 .heuristic_max_s = DAY,
+                                                 .default_ttl_s = 300,
+                                                 .has_ttl = true,
+                                                 .ttl_s = 90 };
+static const struct freshness_policy by_rule_never = {
+    .has_heuristic = true, .heuristic_max_s = DAY, .default_ttl_s = 300, .has_ttl = true
+};
+static const struct freshness_policy deaf = {
+    .has_heuristic = true, .heuristic_max_s = DAY, .default_ttl_s = NO_TTL, .ignores_origin = true
+};
+static const struct freshness_policy targeted = {
+    .has_heuristic = true, .heuristic_max_s = DAY, .default_ttl_s = NO_TTL, .ignores_expires = true
+};
+
 static const struct {
     const char *fields;
     uint16_t status;
@@ -106,8 +121,10 @@ static const struct {
     { "Cache-Control: no-cache", 200, &guessing, 0, LIFETIME_NONE, MUST_ASK, "5.2.2.4" },
     { "Cache-Control: no-cache, max-age=60", 200, &guessing, 60, LIFETIME_MAX_AGE, MUST_ASK,
       "5.2.2.4" },
-    { "Cache-Control: no-cache=\"a\", max-age=60", 200, &guessing, 60, LIFETIME_MAX_AGE, MUST_ASK,
-      "5.2.2.4 qualified" },
+    { "Cache-Control: no-cache=\"a\", max-age=60", 200, &guessing, 60, LIFETIME_MAX_AGE, 0,
+      "5.2.2.4 about that field" },
+    { "Cache-Control: no-cache=\"\", max-age=60", 200, &guessing, 60, LIFETIME_MAX_AGE, MUST_ASK,
+      "5.2.2.4 malformed: about all" },
     { "Cache-Control: max-age=2, must-revalidate", 200, &guessing, 2, LIFETIME_MAX_AGE,
       MUST_REVALIDATE, "5.2.2.2" },
     { "Cache-Control: max-age=2, proxy-revalidate", 200, &guessing, 2, LIFETIME_MAX_AGE,
@@ -181,6 +198,28 @@ static const struct {
     { "Cache-Control: max-age=x", 200, &with_ttl, 0, LIFETIME_MAX_AGE, 0, "4.2.1 malformed" },
     { "Expires: 0", 200, &with_ttl, 0, LIFETIME_EXPIRES, 0, "5.3 explicit" },
     { "Cache-Control: no-cache", 200, &with_ttl, 300, LIFETIME_DEFAULT, MUST_ASK, "5.2.2.4 holds" },
+    /* a rule's ttl: instead of whatever is said, from when the answer came */
+    { "", 200, &by_rule, 90, LIFETIME_RULE, 0, "4.2.4 out of band" },
+    { "", 503, &by_rule, 90, LIFETIME_RULE, 0, "4.2.4 out of band" },
+    { "Cache-Control: max-age=60", 200, &by_rule, 90, LIFETIME_RULE, 0, "4.2.4 out of band" },
+    { "Cache-Control: max-age=600", 200, &by_rule, 90, LIFETIME_RULE, 0, "4.2.4 shorter, too" },
+    { "Cache-Control: max-age=x", 200, &by_rule, 90, LIFETIME_RULE, 0, "4.2.4 out of band" },
+    { "Expires: 0", 200, &by_rule, 90, LIFETIME_RULE, 0, "4.2.4 out of band" },
+    { "Cache-Control: no-cache", 200, &by_rule, 90, LIFETIME_RULE, MUST_ASK, "5.2.2.4 holds" },
+    { "Cache-Control: s-maxage=5", 200, &by_rule, 90, LIFETIME_RULE, MUST_REVALIDATE,
+      "5.2.2.10 holds" },
+    { "Age: 30", 200, &by_rule, 120, LIFETIME_RULE, 0, "4.2.3 the age on arrival is added" },
+    { "Date: " BEFORE_1H, 200, &by_rule, 3690, LIFETIME_RULE, 0, "4.2.3 the same by Date" },
+    { "Age: 2147483647", 200, &by_rule, MAX, LIFETIME_RULE, 0, "1.2.2 saturates" },
+    { "Cache-Control: max-age=60\nAge: 30", 200, &by_rule_never, 0, LIFETIME_RULE, 0,
+      "4.2.4 never fresh" },
+    /* Expires where it does not count */
+    { "Expires: " AFTER_1H, 200, &deaf, 0, LIFETIME_NONE, 0, "a rule ignores it" },
+    { "Expires: 0\nLast-Modified: " BEFORE_1H, 200, &deaf, 360, LIFETIME_HEURISTIC, 0,
+      "a rule ignores it" },
+    { "Expires: " AFTER_1H, 200, &targeted, 0, LIFETIME_NONE, 0, "RFC 9213 2.2" },
+    { "Expires: 0\nLast-Modified: " BEFORE_1H, 200, &targeted, 360, LIFETIME_HEURISTIC, 0,
+      "RFC 9213 2.2" },
 };
 
 static void read_row(const char *fields, uint16_t status, const struct freshness_policy *policy,
@@ -268,6 +307,143 @@ static void test_initial_age(void **state)
 }
 
 static const struct {
+    const char *fields;
+    int64_t delay;
+    int32_t apparent, value, kept_delay, age;
+} sums[] = {
+    { "", 0, 0, 0, 0, 0 },
+    { "Date: " BEFORE_10 "\nAge: 28", 3, 10, 28, 3, 31 },
+    { "Date: " BEFORE_1H "\nAge: 28", 3, 3600, 28, 3, 3600 },
+    { "Date: " AFTER_1H "\nAge: x", 2, 0, 0, 2, 2 },
+    { "Age: 99999999999", 7, 0, MAX, 7, MAX },
+};
+
+/* What explain writes as "age 31 = Age 28 + delay 3". */
+static void test_sums(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(sums); i++) {
+        struct freshness f;
+        read_row(sums[i].fields, 200, &guessing, sums[i].delay, &f);
+        ROW_CHECK(sums[i].fields, f.apparent_age_s, sums[i].apparent);
+        ROW_CHECK(sums[i].fields, f.age_value_s, sums[i].value);
+        ROW_CHECK(sums[i].fields, f.delay_s, sums[i].kept_delay);
+        ROW_CHECK(sums[i].fields, f.initial_age_s, sums[i].age);
+    }
+}
+
+/* An operator's minute is a minute here, however old the answer came; Age says how old it is. */
+static void test_rule_lifetime_counts_from_arrival(void **state)
+{
+    (void)state;
+    struct freshness f;
+    read_row("Age: 7200\nCache-Control: max-age=60", 200, &by_rule, 5, &f);
+    int32_t age = cache_age_s(&f, 1000, 1000);
+    assert_int_equal(age, 7205);
+    assert_int_equal(cache_is_fresh(&f, age, NULL), FRESH_YES);
+    assert_int_equal(f.lifetime_s - age, 90);
+    age = cache_age_s(&f, 1000, 1000 + 89999);
+    assert_int_equal(cache_is_fresh(&f, age, NULL), FRESH_YES);
+    age = cache_age_s(&f, 1000, 1000 + 90000);
+    assert_int_equal(age, 7295);
+    assert_int_equal(cache_is_fresh(&f, age, NULL), FRESH_EXPIRED);
+}
+
+static const struct freshness_policy windowed = { .has_heuristic = true,
+                                                  .heuristic_max_s = DAY,
+                                                  .default_ttl_s = NO_TTL,
+                                                  .stale_while_revalidate_s = 10,
+                                                  .stale_if_error_s = 20,
+                                                  .stale_if_unreachable_s = 30,
+                                                  .keep_s = 100 };
+static const struct freshness_policy kept = { .default_ttl_s = NO_TTL,
+                                              .stale_if_error_s = 20,
+                                              .keep_s = CONTROL_MAX_S };
+static const struct freshness_policy loud = { .default_ttl_s = NO_TTL,
+                                              .stale_while_revalidate_s = 10,
+                                              .stale_if_error_s = 20,
+                                              .keep_s = 100,
+                                              .overrides_revalidate = true };
+
+static const struct {
+    const char *fields;
+    const struct freshness_policy *policy;
+    int32_t behind, error, unreachable, keep;
+    bool by_rule;
+    const char *section;
+} windows[] = {
+    { "Cache-Control: max-age=60", &guessing, 0, 0, 0, 0, false, "RFC 5861 nothing said" },
+    { "Cache-Control: max-age=60", &windowed, 10, 20, 30, 130, false, "4.2.4 out of band" },
+    { "Cache-Control: max-age=60, stale-while-revalidate=7", &windowed, 7, 20, 30, 130, false,
+      "RFC 5861 3 the answer's own" },
+    { "Cache-Control: max-age=60, stale-if-error=70", &windowed, 10, 70, 30, 170, false,
+      "RFC 5861 4 the answer's own" },
+    { "Cache-Control: max-age=60, stale-while-revalidate=0, stale-if-error=0", &windowed, 0, 0, 30,
+      130, false, "RFC 5861 none" },
+    { "Cache-Control: max-age=60, stale-if-error=x", &windowed, 10, 0, 30, 130, false,
+      "RFC 5861 malformed: none" },
+    { "Cache-Control: max-age=60, stale-if-error=99999999999", &windowed, 10, MAX, 30, MAX, false,
+      "1.2.2" },
+    { "Last-Modified: " BEFORE_1H, &windowed, 10, 20, 30, 130, false, "4.2.2 a guess is one" },
+    { "Expires: " AFTER_1H, &windowed, 10, 20, 30, 130, false, "4.2.4" },
+    { "Cache-Control: max-age=60\nAge: 90", &windowed, 10, 20, 30, 130, false,
+      "4.2.3 stale on arrival" },
+    /* never fresh: kept to be asked about */
+    { "ETag: \"a\"", &windowed, 0, 0, 0, 100, false, "4.3 nothing said" },
+    { "Cache-Control: max-age=0", &windowed, 0, 0, 0, 100, false, "4.3 never fresh" },
+    { "Expires: 0", &windowed, 0, 0, 0, 100, false, "5.3 never fresh" },
+    { "Cache-Control: max-age=0, stale-while-revalidate=7", &windowed, 7, 0, 0, 107, false,
+      "RFC 5861 3 but allowed" },
+    { "Cache-Control: max-age=0, stale-if-error=7", &windowed, 0, 7, 0, 107, false,
+      "RFC 5861 4 but allowed" },
+    { "Cache-Control: stale-if-error=7\nETag: \"a\"", &windowed, 0, 7, 0, 107, false,
+      "RFC 5861 4 but allowed" },
+    /* forbidden */
+    { "Cache-Control: max-age=60, must-revalidate", &windowed, 0, 0, 0, 100, false, "5.2.2.2" },
+    { "Cache-Control: max-age=60, proxy-revalidate", &windowed, 0, 0, 0, 100, false, "5.2.2.8" },
+    { "Cache-Control: s-maxage=60", &windowed, 0, 0, 0, 100, false, "5.2.2.10" },
+    { "Cache-Control: s-maxage=60, stale-while-revalidate=9, stale-if-error=9", &windowed, 0, 0, 0,
+      100, false, "5.2.2.10 wins" },
+    { "Cache-Control: max-age=60, no-cache, stale-if-error=9", &windowed, 0, 0, 0, 100, false,
+      "5.2.2.4 even caches that are configured to" },
+    { "Cache-Control: max-age=60, no-cache=\"a\"", &windowed, 10, 20, 30, 130, false,
+      "5.2.2.4 about that field" },
+    /* a rule's own */
+    { "Cache-Control: max-age=60", &loud, 10, 20, 0, 120, false, "4.2.4 out of band" },
+    { "Cache-Control: max-age=60, must-revalidate", &loud, 10, 20, 0, 120, true, "loudly" },
+    { "Cache-Control: s-maxage=60, stale-if-error=70", &loud, 10, 20, 0, 120, true,
+      "the answer's own says nothing there" },
+    { "Cache-Control: max-age=60, no-cache", &loud, 0, 0, 0, 100, false, "5.2.2.4 holds" },
+    { "Cache-Control: max-age=0, must-revalidate", &loud, 0, 0, 0, 100, true, "never fresh" },
+    /* for ever */
+    { "Cache-Control: max-age=60", &kept, 0, 20, 0, MAX, false, "as long as there is room" },
+};
+
+static void test_windows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(windows); i++) {
+        struct freshness f;
+        read_row(windows[i].fields, 200, windows[i].policy, 0, &f);
+        ROW_CHECK(windows[i].fields, f.stale_while_revalidate_s, windows[i].behind);
+        ROW_CHECK(windows[i].fields, f.stale_if_error_s, windows[i].error);
+        ROW_CHECK(windows[i].fields, f.stale_if_unreachable_s, windows[i].unreachable);
+        ROW_CHECK(windows[i].fields, f.keep_s, windows[i].keep);
+        ROW_CHECK(windows[i].fields, f.stale_by_rule, windows[i].by_rule);
+        assert_non_null(windows[i].section);
+    }
+}
+
+static void test_words(void **state)
+{
+    (void)state;
+    for (enum lifetime_source s = LIFETIME_NONE; s <= LIFETIME_RULE; s++)
+        for (enum lifetime_source t = LIFETIME_NONE; t < s; t++)
+            assert_string_not_equal(lifetime_word(s), lifetime_word(t));
+    assert_string_equal(lifetime_word(LIFETIME_S_MAXAGE), "s-maxage");
+}
+
+static const struct {
     const char *what;
     int32_t initial;
     int64_t received_ms, now_ms;
@@ -334,6 +510,14 @@ static const struct {
     { "max-age=60, proxy-revalidate", "max-stale", 61, FRESH_EXPIRED, "4.2.4" },
     { "s-maxage=60", "max-stale", 61, FRESH_EXPIRED, "4.2.4" },
     { "", "max-stale", 1, FRESH_EXPIRED, "4.2.4 never had a lifetime" },
+    { "max-age=0", "max-stale", 1, FRESH_EXPIRED, "4.2.4 never fresh" },
+    { "max-age=60, no-cache=\"a\"", NULL, 1, FRESH_YES, "5.2.2.4 about that field" },
+    { "max-age=60, immutable", "max-age=0", 1, FRESH_CLIENT_ASKED,
+      "RFC 8246 2 is the clients' to keep" },
+    { "max-age=60, immutable", "no-cache", 1, FRESH_CLIENT_ASKED,
+      "RFC 8246 2 is the clients' to keep" },
+    { "max-age=100", "min-fresh=10, max-stale=50", 95, FRESH_CLIENT_ASKED, "5.2.1.3 both" },
+    { "max-age=100", "min-fresh=0, max-stale=50", 110, FRESH_CLIENT_ASKED, "5.2.1.3 both" },
     { "max-age=60", "max-stale, no-cache", 61, FRESH_CLIENT_ASKED, "5.2.1.4" },
     { "max-age=60", "max-stale=10, max-age=30", 65, FRESH_CLIENT_ASKED, "5.2.1.1" },
     { "max-age=60", "max-stale=10, max-age=80", 65, FRESH_YES, "5.2.1.1 with max-stale" },
@@ -367,6 +551,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lifetime),
         cmocka_unit_test(test_initial_age),
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_rule_lifetime_counts_from_arrival),
+        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_words),
         cmocka_unit_test(test_current_age),
         cmocka_unit_test(test_verdict),
     };

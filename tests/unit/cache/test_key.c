@@ -8,28 +8,52 @@ static const struct {
     struct key_parts parts;
     const char *key, *why;
 } rows[] = {
-    { { S("s"), S("example.com"), 0, S("/"), { NULL, 0 } }, "s|example.com/", "no port, no query" },
-    { { S("s"), S("example.com"), 8080, S("/"), { NULL, 0 } }, "s|example.com:8080/", "a port" },
-    { { S("s"), S("example.com"), 65535, S("/"), { NULL, 0 } },
+    { { S("s"), S("example.com"), 0, S("/"), .query = { NULL, 0 } },
+      "s|example.com/",
+      "no port, no query" },
+    { { S("s"), S("example.com"), 8080, S("/"), .query = { NULL, 0 } },
+      "s|example.com:8080/",
+      "a port" },
+    { { S("s"), S("example.com"), 65535, S("/"), .query = { NULL, 0 } },
       "s|example.com:65535/",
       "the longest port" },
-    { { S("s"), S("example.com"), 7, S("/"), { NULL, 0 } },
+    { { S("s"), S("example.com"), 7, S("/"), .query = { NULL, 0 } },
       "s|example.com:7/",
       "the shortest port" },
-    { { S("s"), S("[::1]"), 8080, S("/a"), { NULL, 0 } }, "s|[::1]:8080/a", "an address" },
-    { { S("s"), S("h"), 0, S("/a/b"), S("x=1&y=2") }, "s|h/a/b?x=1&y=2", "a query" },
-    { { S("s"), S("h"), 0, S("/a"), S("") },
+    { { S("s"), S("[::1]"), 8080, S("/a"), .query = { NULL, 0 } }, "s|[::1]:8080/a", "an address" },
+    { { S("s"), S("h"), 0, S("/a/b"), .query = S("x=1&y=2") }, "s|h/a/b?x=1&y=2", "a query" },
+    { { S("s"), S("h"), 0, S("/a"), .query = S("") },
       "s|h/a?",
       "RFC 3986 6.2.3: an empty query is not none" },
-    { { S("s"), S("h"), 0, S("/A%2f"), S("Q") }, "s|h/A%2f?Q", "RFC 9110 4.2.3: case is kept" },
-    { { S("s"), S("h"), 0, S("//a"), { NULL, 0 } },
+    { { S("s"), S("h"), 0, S("/A%2f"), .query = S("Q") },
+      "s|h/A%2f?Q",
+      "RFC 9110 4.2.3: case is kept" },
+    { { S("s"), S("h"), 0, S("//a"), .query = { NULL, 0 } },
       "s|h//a",
       "RFC 3986 6.2.2: empty segments are kept" },
-    { { S("*"), S("h"), 0, S("/"), { NULL, 0 } }, "*|h/", "the site of all hosts" },
-    { { S("s"), S(""), 0, S("/"), { NULL, 0 } }, "s|/", "no host: HTTP/1.0" },
-    { { S("s"), S("h"), 0, S(""), { NULL, 0 } }, "", "no path" },
-    { { S("s"), S("h"), 0, S("*"), { NULL, 0 } }, "", "no path" },
-    { { S("s"), S("h"), 0, S("a/"), { NULL, 0 } }, "", "no path" },
+    { { S("*"), S("h"), 0, S("/"), .query = { NULL, 0 } }, "*|h/", "the site of all hosts" },
+    { { S("s"), S(""), 0, S("/"), .query = { NULL, 0 } }, "s|/", "no host: HTTP/1.0" },
+    { { S("s"), S("h"), 0, S("/A/Bc.ASPX"), S("Q=A"), .ignores_case = true },
+      "s|h/a/bc.aspx?Q=A",
+      "the path alone in lower case" },
+    { { S("S"), S("h"), 0, S("/ABCDEFGHIJKLMNOPQRSTUVWXYZ/@[`{/abc%2F"), .query = { NULL, 0 },
+        .ignores_case = true },
+      "S|h/abcdefghijklmnopqrstuvwxyz/@[`{/abc%2f",
+      "all letters, and what stands beside them" },
+    { { S("s"), S("h"), 0, S("/\xc3\x84\xc1\xda\xe1\xff\x80Z"), .query = { NULL, 0 },
+        .ignores_case = true },
+      "s|h/\xc3\x84\xc1\xda\xe1\xff\x80z",
+      "ASCII alone" },
+    { { S("s"), S("h"), 0, S("/n"), { NULL, 0 }, .extra = S("accept-language=de\0") },
+      "s|h/n|accept-language=de|",
+      "a field of the rules" },
+    { { S("s"), S("h"), 8080, S("/n"), .query = S("q"), .extra = S("a=1\0b=\0") },
+      "s|h:8080/n?q|a=1|b=|",
+      "two of them" },
+    { { S("s"), S("h"), 0, S("/n"), .query = S("q"), .extra = S("") }, "s|h/n?q", "none of them" },
+    { { S("s"), S("h"), 0, S(""), .query = { NULL, 0 } }, "", "no path" },
+    { { S("s"), S("h"), 0, S("*"), .query = { NULL, 0 } }, "", "no path" },
+    { { S("s"), S("h"), 0, S("a/"), .query = { NULL, 0 } }, "", "no path" },
 };
 
 static void test_rows(void **state)
@@ -64,10 +88,11 @@ static void test_all_differ(void **state)
 static void test_room(void **state)
 {
     (void)state;
-    const struct key_parts parts = { S("site"), S("example.com"), 65535, S("/path"), S("query") };
+    const struct key_parts parts = { S("site"),  S("example.com"), 65535,
+                                     S("/path"), S("query"),       .extra = S("a=b\0") };
     char whole[64];
     size_t length = cache_key_write(&parts, whole, sizeof whole);
-    assert_int_equal(length, strlen("site|example.com:65535/path?query"));
+    assert_int_equal(length, strlen("site|example.com:65535/path?query|a=b|"));
     for (size_t room = 0; room <= sizeof whole; room++) {
         char out[sizeof whole + 1];
         memset(out, '#', sizeof out);
@@ -80,12 +105,33 @@ static void test_room(void **state)
     }
 }
 
+/* Eight at a time or one by one: the same for every byte at every place. */
+static void test_lower_case(void **state)
+{
+    (void)state;
+    for (unsigned byte = 1; byte < 256; byte++)
+        for (size_t place = 1; place < 20; place++) {
+            char path[20], key[64];
+            memset(path, 'x', sizeof path);
+            path[0] = '/';
+            path[place] = (char)byte;
+            const struct key_parts parts = {
+                S("s"), S("h"), 0, { path, sizeof path }, .ignores_case = true
+            };
+            size_t length = cache_key_write(&parts, key, sizeof key);
+            path[place] = ascii_lower(path[place]);
+            assert_int_equal(length, 3 + sizeof path);
+            assert_memory_equal(key + 3, path, sizeof path);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_all_differ),
         cmocka_unit_test(test_room),
+        cmocka_unit_test(test_lower_case),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

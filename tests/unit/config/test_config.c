@@ -109,6 +109,18 @@ static const char every_item[] =
     "  max_variants: 8\n"
     "  remember_uncacheable: 1s\n"
     "  collapse_timeout: 2s\n"
+    "  collapse_max: 20\n"
+    "  stale_while_revalidate: 3s\n"
+    "  stale_if_error: 4s\n"
+    "  stale_if_unreachable: 5s\n"
+    "  keep: 6s\n"
+    "  unsafe_share_set_cookie: true\n"
+    "  targeted_fields: [ Larder-Cache-Control, CDN-Cache-Control ]\n"
+    "  send_tags: true\n"
+    "  range_whole: 1MiB\n"
+    "  slice: 64KiB\n"
+    "  tell_key: true\n"
+    "  purge_from: 10.0.0.0/8\n"
     "clients:\n"
     "  head_timeout: 1s\n"
     "  body_timeout: 2s\n"
@@ -142,7 +154,47 @@ static const char every_item[] =
     "    check_interval: 0\n"
     "sites:\n"
     "  - { hosts: [ WWW.example.com, \"*.example.com\" ], origin: app }\n"
-    "  - { hosts: \"*\", origin: files }\n";
+    "  - hosts: \"*\"\n"
+    "    origin: files\n"
+    "    presets: [ static ]\n"
+    "    rules:\n"
+    "      - name: every\n"
+    "        match:\n"
+    "          host: \"*.example.com\"\n"
+    "          path: [ /a, \"/b/**\" ]\n"
+    "          path_regex: \"^/([ab])\"\n"
+    "          ignore_case: true\n"
+    "          method: [ GET, HEAD ]\n"
+    "          scheme: http\n"
+    "          query: { a: \"*\", \"b*\": false, c: [ x, y ] }\n"
+    "          fields: { User-Agent: { regex: Mobile } }\n"
+    "          cookies: [ a, b ]\n"
+    "          client: 10.0.0.0/8\n"
+    "          not: { path: /b/c }\n"
+    "        cache: { ttl: 1d, default_ttl: { 200: 5m }, grace: 1h, stale_while_revalidate: 2m, keep: "
+    "30d, "
+    "ignore: vary }\n"
+    "        key: { ignore: \"utm_*\", keep: [ id, page ], sort: true, fields: X-A, cookies: lang, "
+    "ignore_case: true }\n"
+    "        cookies: { drop: \"_ga*\" }\n"
+    "        request: { set: { X-A: $1 }, append: { X-B: [ b, c ] }, remove: X-C }\n"
+    "        response: { set: { X-D: d }, append: { X-E: e }, remove: \"X-F*\" }\n"
+    "        origin: files\n"
+    "        rewrite: { path: /c, regex: \"^/a\", query: \"\" }\n"
+    "        tags: [ t, \"u-$1\" ]\n"
+    "        stop: true\n"
+    "      - { match: { status: [ 404, 5xx ], response_fields: { Content-Type: \"text/*\" } }, cache: "
+    "no_store }\n"
+    "      - { match: { path: /d }, redirect: { to: \"https://$host$path\", status: 301 } }\n"
+    "      - { match: { path: /e }, answer: { status: 410, body: \"gone\\n\", type: text/plain } }\n"
+    "      - { match: { path: /f }, deny: 404 }\n"
+    "    tests:\n"
+    "      - name: one\n"
+    "        request: { url: \"http://other.test/a\", method: GET, fields: { A: b }, client: 10.0.0.1 }\n"
+    "        response: { status: 200, fields: { C: d } }\n"
+    "        expect: { outcome: miss, key: k, ttl: 1d, stored: true, rule: every, why: absent, status: "
+    "200, "
+    "location: l, origin: files, tags: [ t ] }\n";
 
 static void test_every_item(void **state)
 {
@@ -168,6 +220,20 @@ static void test_every_item(void **state)
     assert_int_equal(c->variants_max, 8);
     assert_int_equal(c->uncacheable_ms, 1000);
     assert_int_equal(c->collapse_timeout_ms, 2000);
+    assert_int_equal(c->collapse_max, 20);
+    assert_int_equal(c->stale_while_revalidate_s, 3);
+    assert_int_equal(c->stale_if_error_s, 4);
+    assert_int_equal(c->stale_if_unreachable_s, 5);
+    assert_int_equal(c->keep_s, 6);
+    assert_true(c->shares_set_cookie);
+    assert_int_equal(c->targeted_count, 2);
+    assert_string_equal(c->targeted[0], "Larder-Cache-Control");
+    assert_true(c->sends_tags);
+    assert_int_equal(c->range_whole_bytes, MiB(1));
+    assert_int_equal(c->slice_bytes, KiB(64));
+    assert_true(c->tells_key);
+    assert_int_equal(c->purge_from_count, 1);
+    assert_string_equal(c->purge_from[0], "10.0.0.0/8");
     assert_int_equal(c->head_timeout_ms, 1000);
     assert_int_equal(c->body_timeout_ms, 2000);
     assert_int_equal(c->idle_timeout_ms, 3000);
@@ -206,6 +272,9 @@ static void test_every_item(void **state)
     assert_string_equal(c->sites[0].name, "www.example.com");
     assert_ptr_equal(c->sites[0].origin, app);
     assert_ptr_equal(c->sites[1].origin, files);
+    assert_int_equal(c->sites[0].rule_count, 0);
+    assert_int_equal(c->sites[1].rule_count, 1 + 5); /* the preset's, and its own */
+    assert_int_equal(c->sites[1].test_count, 1);
     config_unref(&c);
 }
 
