@@ -98,7 +98,7 @@ static struct slice head_of(struct exchange *x, const struct object_facts *facts
     if (likely(!rules_has_any(x->site)))
         return facts->head;
     struct rule_effects *effects = &x->plan.effects;
-    if (effects->awaits_response)
+    if (effects->awaits_fields)
         rules_see_stored(x, facts);
     if (!effects->edits_response)
         return facts->head;
@@ -464,7 +464,7 @@ enum next step_answer_pass(struct exchange *x)
     exchange_tee_begin(x);
     struct slice lines = SLICE_NONE;
     if (rules_has_any(x->site)) {
-        if (x->plan.effects.awaits_response)
+        if (x->plan.effects.awaits_fields)
             rules_see(x, r->status, h);
         if (x->plan.effects.edits_response)
             lines = rules_response_lines(&x->plan.effects, &x->arena);

@@ -62,11 +62,22 @@ static bool is_other_method(struct slice name)
     return is_one_of(name, names, ARRAY_COUNT(names));
 }
 
+static bool is_by_rule(const struct exchange *x, struct slice name)
+{
+    const struct rule_effects *effects = &x->plan.effects;
+    return rules_has_any(x->site) && effects->edits_request &&
+           rules_sets_request_field(effects, name);
+}
+
 /* Whether a field of the client's goes to the origin as it is. */
 static bool goes_on(const struct fetch *f, const struct exchange *x, const struct header *h,
                     bool trusted)
 {
-    if (header_is_hop_by_hop(h->id) || headers_is_nominated(&x->request.headers, h->name))
+    if (header_is_hop_by_hop(h->id))
+        return false;
+    if (is_by_rule(x, h->name)) /* the operator's: no client has it taken off */
+        return true;
+    if (headers_is_nominated(&x->request.headers, h->name))
         return false;
     switch ((enum header_id)h->id) {
     case HEADER_HOST:

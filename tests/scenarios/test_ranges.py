@@ -144,6 +144,16 @@ def test_variants_are_not_joined(origin, larder):
         assert get_range(l, 50, 149, f.body, **{"Accept-Language": language}).told[0] == "miss"
 
 
+def test_a_part_that_varies_is_not_joined_with_one_that_did_not(origin, larder):
+    f = File(body_of(100_000))
+    l = serve(origin, larder, f, THROUGH)
+    get_range(l, 0, 99, f.body)
+    f.fields = {"Vary": "Accept-Language"}
+    get_range(l, 100, 199, f.body, **{"Accept-Language": "de"})
+    assert get_range(l, 50, 149, f.body, **{"Accept-Language": "fr"}).told[0] == "miss"
+    assert l.parts_joined == 0
+
+
 def test_a_condition_comes_before_the_range(origin, larder):
     """RFC 9110 13.2.2."""
     l = serve(origin, larder, File(body_of(100_000)), THROUGH)
