@@ -2,8 +2,9 @@
  * connections.
  *
  * Life     admin_start() binds on the caller's thread, so that errors are told before anything runs
- * -> the loop -> admin_stop(). Threads  everything belongs to the admin thread after admin_start();
- * admin_stop() only writes an eventfd and joins.
+ *          -> the loop -> admin_stop().
+ * Threads  everything belongs to the admin thread after admin_start(); admin_stop() only writes an
+ *          eventfd and joins.
  *
  * evhttp bounds neither how many connections there are nor how long one may dribble. So each one's
  * bufferevent is ours too: we hold a second reference, and once evhttp has let go of it (its

@@ -1,17 +1,17 @@
 /* cache/fill.c: a fill (the fetch that makes an object) and those who wait for it or read from it.
  *
  *   WAITING --head--> STREAMING --seal--> COMPLETE: published, unless purged or outgrown meanwhile
- *      |                  '--fail, or a length that does not match--> FAILED (the object too:
- * readers can see it)
+ *      |                  '--fail, or a length that does not match--> FAILED: readers can see it
  *      |--revalidated--> COMPLETE      a new head over the stale object's body
  *      |--release------> RELEASED      cannot be shared: each on their own
  *      '--fail---------> FAILED        no object
  *
  * Owner    counted: the fetch holds one reference, each attached reader one. The object lives as
- * long as the fill. Threads  the fetch's side is one thread. Everything else: any, under the lock
- * of the fill's shard, where reader lists, purges and publishing meet: a purge sees a fill either
- * under way (and marks it) or already published (and drops the object). State and object are
- * atomics, read without the lock.
+ *          long as the fill.
+ * Threads  the fetch's side is one thread. Everything else: any, under the lock of the fill's
+ *          shard, where reader lists, purges and publishing meet: a purge sees a fill either under
+ *          way (and marks it) or already published (and drops the object). State and object are
+ *          atomics, read without the lock.
  *
  * An outgrown fill (too large to store, or no memory) is delivered but not stored: what all readers
  * have taken is freed, and the fetch pauses while the slowest is more than a window behind.

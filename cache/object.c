@@ -2,8 +2,9 @@
  *
  * Life     object_new() -> FILLING -> COMPLETE | FAILED -> last unref -> grace period -> freed
  * Owner    counted: the index holds one reference, the fill one, each reader beyond a read section
- * one. Threads  any thread may read. Everything but the count, the state, the use, and the two
- * words about being outdated and refreshed is fixed by object_new().
+ *          one.
+ * Threads  any thread may read. Everything but the count, the state, the use, and the two words
+ *          about being outdated and refreshed is fixed by object_new().
  *
  * Head, key and the rest lie in one block behind the struct: a hit touches as few lines as can be.
  */

@@ -7,11 +7,13 @@
  * of a form is itself; the fuzz entry holds that.
  *
  *   Accept-Encoding   the codings that we tell apart, in our order: two requests that accept the
- * same ones are the same, and what browsers or attackers put beside them makes no variant. Their
- * preferences are the origin's to weigh; whichever coding it chose is one that all of these clients
- * accept. Accept-Language   members in lower case, by weight and then by name (RFC 9110 12.5.4:
- * order carries no meaning). other fields      white space around commas becomes ", " after them;
- * text in quotes is left alone.
+ *                     same ones are the same, and what browsers or attackers put beside them makes
+ *                     no variant. Their preferences are the origin's to weigh; whichever coding it
+ *                     chose is one that all of these clients accept.
+ *   Accept-Language   members in lower case, by weight and then by name (RFC 9110 12.5.4: order
+ *                     carries no meaning).
+ *   other fields      white space around commas becomes ", " after them; text in quotes is left
+ *                     alone.
  */
 #include "cache/directives.h"
 

@@ -1,13 +1,15 @@
 /* proxy/tee.c: a pass whose answer may be stored after all goes into the store, too, while it goes
  * to the client: at the client's pace, and never the other way about.
  *
- *   a part (206) that a client asked for   kept as a part (RFC 9111 3.3); put together with what is
- * stored when both are of one version and nothing is missing between them (3.4) the whole in its
- * place (200)           kept as any whole an answer to POST that says it is      kept for GET (RFC
- * 9110 9.3.3) what a GET would bring
+ *   a part (206) that a client asked for   kept as a part (RFC 9111 3.3); put together with what is stored
+ *                                          when both are of one version and nothing is missing between (3.4)
+ *   the whole in its place (200)           kept as any whole
+ *   an answer to POST that says it is      kept for GET (RFC 9110 9.3.3)
+ *   what a GET would bring
  *
  * Life     exchange_tee_begin() when the head is there -> _take() each piece -> _end(), or _drop()
- * when it broke or the client left: what has come is then thrown away. Threads  its exchange's.
+ *          when it broke or the client left: what has come is then thrown away.
+ * Threads  its exchange's.
  */
 #include "proxy/fetch_internal.h"
 

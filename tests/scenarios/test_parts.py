@@ -578,6 +578,8 @@ def test_several_ranges_of_a_file_in_slices(origin, larder):
 BREAKS = {
     "resets": lambda wire: wire.reset(),
     "breaks off": lambda wire: wire.head(206, {**FRESH, "ETag": '"1"', "Content-Range": f"bytes {2 * SLICE}-{3 * SLICE - 1}/{len(LARGE)}", "Content-Length": SLICE}).send(LARGE[2 * SLICE : 2 * SLICE + 5000]).reset(),
+    # an origin that does not know If-Range: the tag alone tells
+    "another version": lambda wire: reply(LARGER[2 * SLICE : 3 * SLICE], {**FRESH, "ETag": '"2"', "Content-Range": f"bytes {2 * SLICE}-{3 * SLICE - 1}/{len(LARGE)}"}, 206)(wire),
     "503": reply("trouble", status=503),
     "404": reply("gone", status=404),
     "another part": lambda wire: reply(LARGE[:100], {**FRESH, "ETag": '"1"', "Content-Range": f"bytes 0-99/{len(LARGE)}"}, 206)(wire),
