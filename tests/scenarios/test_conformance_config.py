@@ -84,7 +84,8 @@ def test_cookies_are_kept_with_their_answer(suite, origin):
 
 def test_what_its_scripts_send_goes_through(suite, origin):
     """Its own configuration requests, and fields by which it tells its requests apart."""
-    origin.on("/config/1", reply("", status=201)).on("/state/1", reply("[]", {"Content-Type": "application/json"})).on("/test/1", reply("x", {"Cache-Control": "max-age=600"}))
+    origin.on("/config/1", reply("", status=201)).on("/state/1", reply("[]", {"Content-Type": "application/json"}))
+    origin.on("/test/1", reply("x", {"Cache-Control": "max-age=600"}))
     assert ask(suite, "/config/1", method="PUT", body=b"[]").status == 201
     assert [ask(suite, "/state/1").told[0] for _ in range(2)] == ["pass"] * 2
     own = {"Req-Num": "1", "Test-ID": "one", "Test-Name": "a name", "Authorization": "FOO"}

@@ -225,7 +225,8 @@ def test_a_part_of_another_version_ends_the_old_one(origin, larder, newer):
 
 
 # Content-Range of an answer of 100 bytes to bytes=0-99 that is not what it says (RFC 9110 15.3.7)
-INCONSISTENT = ["bytes 0-99/50", "bytes 0-9/100000", "bytes 0-199/100000", "bytes 99-0/100000", "bytes 0-99", "lines 0-99/100000", "bytes */100000", None, "bytes 0-99/x"]
+INCONSISTENT = ["bytes 0-99/50", "bytes 0-9/100000", "bytes 0-199/100000", "bytes 99-0/100000", "bytes 0-99", "lines 0-99/100000",
+                "bytes */100000", None, "bytes 0-99/x"]
 
 
 def test_a_part_that_does_not_fit_is_not_kept(origin, larder):
@@ -575,16 +576,28 @@ def test_several_ranges_of_a_file_in_slices(origin, larder):
         assert r.body == LARGE if r.status == 200 else r.status == 206 and LARGE[:10] in r.body and LARGE[3000000:3000010] in r.body
 
 
+def part_from(body, at, length=SLICE, complete=len(LARGE), tag='"1"'):
+    """A 206 with these bytes, whatever was asked for."""
+    span = {"Content-Range": f"bytes {at}-{at + length - 1}/{complete}", **({"ETag": tag} if tag else {})}
+    return reply(body[at : at + length], {**FRESH, **span}, 206)
+
+
+def breaks_off(wire):
+    at = 2 * SLICE
+    wire.head(206, {**FRESH, "ETag": '"1"', "Content-Range": f"bytes {at}-{at + SLICE - 1}/{len(LARGE)}", "Content-Length": SLICE})
+    wire.send(LARGE[at : at + 5000]).reset()
+
+
 BREAKS = {
     "resets": lambda wire: wire.reset(),
-    "breaks off": lambda wire: wire.head(206, {**FRESH, "ETag": '"1"', "Content-Range": f"bytes {2 * SLICE}-{3 * SLICE - 1}/{len(LARGE)}", "Content-Length": SLICE}).send(LARGE[2 * SLICE : 2 * SLICE + 5000]).reset(),
+    "breaks off": breaks_off,
     # an origin that does not know If-Range: the tag alone tells
-    "another version": lambda wire: reply(LARGER[2 * SLICE : 3 * SLICE], {**FRESH, "ETag": '"2"', "Content-Range": f"bytes {2 * SLICE}-{3 * SLICE - 1}/{len(LARGE)}"}, 206)(wire),
+    "another version": part_from(LARGER, 2 * SLICE, tag='"2"'),
     "503": reply("trouble", status=503),
     "404": reply("gone", status=404),
-    "another part": lambda wire: reply(LARGE[:100], {**FRESH, "ETag": '"1"', "Content-Range": f"bytes 0-99/{len(LARGE)}"}, 206)(wire),
-    "no tag": lambda wire: reply(LARGE[2 * SLICE : 3 * SLICE], {**FRESH, "Content-Range": f"bytes {2 * SLICE}-{3 * SLICE - 1}/{len(LARGE)}"}, 206)(wire),
-    "another length": lambda wire: reply(LARGE[2 * SLICE : 3 * SLICE], {**FRESH, "ETag": '"1"', "Content-Range": f"bytes {2 * SLICE}-{3 * SLICE - 1}/99999999"}, 206)(wire),
+    "another part": part_from(LARGE, 0, 100),
+    "no tag": part_from(LARGE, 2 * SLICE, tag=None),
+    "another length": part_from(LARGE, 2 * SLICE, complete=99_999_999),
 }
 
 

@@ -205,7 +205,8 @@ def test_a_failure_is_not_asked_for_again_at_once(origin, larder, clock):
 
 
 @pytest.mark.parametrize("fault", ["resets", "503"])
-@pytest.mark.parametrize("method,asked,status,body", [("HEAD", {}, 200, b""), ("GET", {"If-None-Match": '"1"'}, 304, b""), ("GET", {"Range": "bytes=1-"}, 206, b"ld")])
+@pytest.mark.parametrize("method,asked,status,body", [("HEAD", {}, 200, b""), ("GET", {"If-None-Match": '"1"'}, 304, b""),
+                                                      ("GET", {"Range": "bytes=1-"}, 206, b"ld")])
 def test_conditions_ranges_and_head_are_answered_from_what_stands_in(origin, larder, clock, fault, method, asked, status, body):
     l = stale_in_front_of(origin, larder, clock, fault, LEAVE)
     r = ask(l, "/a", asked, method=method)
